@@ -30,7 +30,7 @@ ROWS = (
     f"INSERT INTO views VALUES ('i', 'i', 'i', '{NOW}', '{{}}', '{FIRST}', '[]')",
     "INSERT INTO materialized_views VALUES "
     "('m', 'query', '{}', '{}', '[]', 0, NULL, NULL, NULL, 0, 0)",
-    f"INSERT INTO view_sources VALUES ('m', 'i', 'i', '{NOW}', '{FIRST}', '', 0)",
+    f"INSERT INTO view_sources VALUES ('m', '', 'i', '[]', 'i', '{NOW}', '{FIRST}', '', 0)",
 )
 
 

@@ -9,6 +9,7 @@ import pytest
 from penstock.catalog import maintenance
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.names import dependents, removals, table_changes, tables
+from penstock.catalog.names.view_sources import ViewSources
 from penstock.catalog.versions import commits, reconcile, versions
 from penstock.catalog.versions.commits import CreateVersion
 from penstock.catalog.versions.settling import LANES, SettleOutcome
@@ -123,7 +124,7 @@ async def read_by(tx: Transaction, view_id: str, source_id: str) -> None:
         "VALUES ($1, 'query', '{}', '{}', '[]', 0, 0)",
         view_id,
     )
-    await dependents.record(tx, view_id, {("a",): source_id}, {}, {})
+    await dependents.record(tx, view_id, ViewSources({"a": source_id}), {})
 
 
 async def test_versions_kept_for_views_that_are_not_there_are_let_go(catalog: Catalog) -> None:

@@ -117,6 +117,24 @@ async def test_the_definition_that_a_view_has_begins_its_history(database_url: s
     await database.close()
 
 
+async def test_views_of_iceberg_views_are_stale_until_the_names_in_these_are_recorded(
+    database_url: str,
+) -> None:
+    database = await connect(database_url)
+    await database.write(migrate_step_by_step, database.kind, 7)
+    await database.write(run_all, OLD_VIEWS)
+    await database.write(migrate_step_by_step, database.kind, 9999, 8)
+    rows = await database.fetch(
+        "SELECT name, reader, source_id, state, edition FROM view_sources ORDER BY name"
+    )
+    assert [tuple(row) for row in rows] == [
+        ("i", "", "i", None, "now"),
+        ("j", "", "j", None, "then"),
+        ("t", "", "t", None, ""),
+    ]
+    await database.close()
+
+
 async def test_opening_twice_finds_nothing_to_do(database_url: str) -> None:
     await (await open_catalog(database_url)).close()
     database = await open_catalog(database_url)

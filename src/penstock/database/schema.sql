@@ -424,18 +424,23 @@ CREATE TABLE refresh_schedules (
     done_until BIGINT NOT NULL
 );
 
--- What a view reads: tables and Iceberg views, and the name that its query has for each.
+-- What a view reads: tables and Iceberg views, and the name that a query has for each. A name in the
+-- view's own query keeps its meaning; one in the SQL of an Iceberg view means whatever has it.
 CREATE TABLE view_sources (
     view_id KEYTEXT NOT NULL REFERENCES materialized_views (id),
+    -- The Iceberg view whose SQL has the name; empty for the view's own query.
+    reader KEYTEXT NOT NULL DEFAULT '',
     name KEYTEXT NOT NULL,
+    -- JSON: the names that it stands for in turn while nothing has this one.
+    fallbacks TEXT NOT NULL DEFAULT '[]',
     source_id KEYTEXT NOT NULL,
-    -- Of an Iceberg view: its metadata file at the last refresh.
+    -- At the last refresh: of an Iceberg view its metadata file, of another name in one the source.
     state TEXT,
     -- What is here is consented to: of an Iceberg view the SQL that came with this file.
     edition KEYTEXT NOT NULL DEFAULT '',
     consented_by KEYTEXT NOT NULL DEFAULT '',
     consented_at BIGINT NOT NULL DEFAULT 0,
-    PRIMARY KEY (view_id, name)
+    PRIMARY KEY (view_id, reader, name)
 );
 
 CREATE INDEX view_sources_by_source ON view_sources (source_id);

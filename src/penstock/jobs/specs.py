@@ -165,6 +165,8 @@ class RefreshSpec(JobSpec, frozen=True, kw_only=True):
     iceberg: dict[str, IcebergState] = {}
     # Where the metadata of each Iceberg view lies that the definition is made from, by its id.
     states: dict[str, str] = {}
+    # What the names in the SQL of each of these stand for: ids, by the names as paths.
+    inner: dict[str, dict[str, str]] = {}
     # All tables and views that the runner may read for the job.
     source_ids: tuple[str, ...] = ()
     # Views that are refreshed with this one because it reads them, in the order of their refreshes.

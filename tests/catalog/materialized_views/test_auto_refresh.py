@@ -6,12 +6,19 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.harness.jobs.fake_runner import describe
+from tests.harness.data.arrow import send
+from tests.harness.jobs.fake_runner import TEXTS, describe, make_table
 from tests.harness.processes import servers
 from tests.harness.processes.databases import EITHER, database_of
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
-from tests.harness.views.server_views import View, head, make_view
+from tests.harness.views.server_views import (
+    View,
+    ask_create,
+    head,
+    make_iceberg_view,
+    make_view,
+)
 
 ENVIRON = {
     "PENSTOCK__AUTO_REFRESH__COOLDOWN_SECONDS": "0",
@@ -98,6 +105,30 @@ def test_a_view_without_the_flag_waits_for_a_request(server: Server) -> None:
     view.insert()
     wait_for_job(view)
     finish(view)
+
+
+def test_a_view_follows_a_name_in_an_iceberg_view(server: Server) -> None:
+    source = make_table(server)
+    namespace, _, name = source.partition("$")
+    view = View(server, source, f"{namespace}$v", "local")
+    make_iceberg_view(server, namespace, "i", f"SELECT id FROM {name}")
+    body = {"source_query": "SELECT id FROM i", "auto_refresh": True}
+    ask_create(server, view.id, **body).raise_for_status()
+    wait_for_job(view)
+    finish(view)
+    path = f"/v1/table/{view.source}/rename"
+    new = {"new_table_name": "old"}
+    server.client.post(path, json=new, params={"force": "true"}).raise_for_status()
+    time.sleep(QUIET_SECONDS)
+    assert len(list_jobs(view)) == 1
+    send(server, f"/v1/table/{view.source}/create", TEXTS).raise_for_status()
+    wait_for_job(view, 2)
+    # What becomes of a job that somebody cancels is left to the next change.
+    server.post("/v1/jobs/cancel", {"job_id": list_jobs(view)[0]}).raise_for_status()
+    server.client.post(path, json={"new_table_name": "new"}, params={"force": "true"})
+    send(server, f"/v1/table/{view.source}/create", TEXTS).raise_for_status()
+    wait_for_job(view, 3)
+    view.ask("drop").raise_for_status()
 
 
 def test_a_paused_refresh_piles_up_no_others(server: Server) -> None:

@@ -5,6 +5,7 @@ import pytest
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.iceberg_views.iceberg_views import Edition
 from penstock.catalog.materialized_views import consents
+from penstock.catalog.names.view_sources import InnerName
 from penstock.catalog.statements.lookup import QuerySources
 from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit
@@ -25,9 +26,14 @@ RECORDS = (
 )
 
 
-def read(edition: Edition, *below: str, direct: tuple[str, ...] = ()) -> QuerySources:
-    names: dict[Identifier, str] = {(id,): id for id in ("i", *below, *direct)}
-    return QuerySources(names, {"i": edition}, {"i": frozenset(below)}, {})
+def read(
+    edition: Edition, *below: str, direct: tuple[str, ...] = (), **renamed: str
+) -> QuerySources:
+    """What `m` reads: `i`, whose SQL names what is below it, or gives it another name."""
+    names: dict[Identifier, str] = {(id,): id for id in ("i", *direct)}
+    meant = {each: each for each in below} | renamed
+    inner = tuple(InnerName(name, (), id) for name, id in meant.items())
+    return QuerySources(names, {"i": inner}, {"i": edition}, {"i": frozenset(meant.values())}, {})
 
 
 async def prepare(tx: Transaction, reading: QuerySources) -> None:
@@ -58,10 +64,32 @@ async def test_an_edition_that_is_not_the_newest_is_not_consented_to(catalog: Ca
         (read(Edition("second", None), "t"), ["t"]),
         # It came by no Iceberg view that was edited.
         (read(Edition("first", ("eve",)), "t", direct=("u",)), ["u"]),
-        (read(Edition("first", ("eve",)), "t", "u"), ["u"]),
+        # A name in one that was not edited stands for something else, or for it under a new name.
+        (read(Edition("first", ("eve",)), t="u"), ["u"]),
+        (read(Edition("first", ()), t="u"), []),
+        (read(Edition("first", ("eve",)), new="t"), []),
+        (read(Edition("first", ("eve",)), new="u"), ["u"]),
     ],
 )
 async def test_what_needs_consent(catalog: Catalog, reading: QuerySources, gaps: list[str]) -> None:
     await catalog.database.write(prepare, read(Edition("first", ("eve",)), "t"))
     found, _ = await catalog.database.read(consents.find_gaps, "m", reading)
     assert [need.id for gap in found for need in gap.needs] == [(id,) for id in gaps]
+
+
+async def test_names_that_a_release_before_did_not_record_count_by_what_was_read(
+    catalog: Catalog,
+) -> None:
+    await catalog.database.write(prepare, read(Edition("first", ("eve",)), "t"))
+    await catalog.database.write(forget_names)
+    for reading, gaps in (
+        (read(Edition("first", ("eve",)), "t"), []),
+        (read(Edition("first", ("eve",)), t="u"), ["u"]),
+    ):
+        found, _ = await catalog.database.read(consents.find_gaps, "m", reading)
+        assert [need.id for gap in found for need in gap.needs] == [(id,) for id in gaps]
+
+
+async def forget_names(tx: Transaction) -> None:
+    """Record all names as the view's own, as it was done before migration 21."""
+    await tx.fetch("UPDATE view_sources SET reader = ''")

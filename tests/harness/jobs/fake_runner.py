@@ -11,7 +11,7 @@ from tests.harness.data.tables import new_name
 from tests.harness.processes.servers import Server
 
 # Each test leases from a cluster of its own, so that tests can share a server.
-CLUSTERS = {f"c{n}": {"master": "local[1]"} for n in range(400)}
+CLUSTERS = {f"c{n}": {"master": "local[1]"} for n in range(800)}
 
 TEXTS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "text": ["a", "bb", "ccc"]})
 

@@ -249,6 +249,43 @@ def test_what_has_a_source_s_old_name_is_not_that_source(place: Place) -> None:
     assert sorted(read) == sorted([[place.data, "t"], [place.data, "first"]])
 
 
+def test_what_takes_a_name_in_an_iceberg_view_is_read_if_its_author_may_read_it(
+    place: Place,
+) -> None:
+    place.gate.ungrant(place.eve.name, "reader", "namespace", place.data)
+    for table in "tu":
+        place.gate.grant(place.eve.name, "reader", "table", place.data, table)
+    place.create().raise_for_status()
+
+    def rename(table: str, new: str) -> None:
+        body = {"new_table_name": new, "new_namespace_id": [place.data]}
+        path = f"/v1/table/{table}/rename?force=true"
+        place.admin.post(path, body).raise_for_status()
+
+    rename(f"{place.data}$t", "first")
+    rename(f"{place.data}$u", "t")
+    assert place.needs(place.ann) is None
+    assert place.ask(place.ann, "refresh").status_code == 202
+    # Eve's SQL stays as it is, and its name comes to mean what she may not read.
+    rename(f"{place.data}$t", "u")
+    rename(f"{place.secret}$s", "t")
+    for operation in ("refresh", "explain"):
+        refused = place.ask(place.ann, operation)
+        assert (refused.status_code, refused.json()["code"]) == (409, 15), refused.text
+        assert f"{place.data}$t" in refused.json()["error"]
+    assert place.needs(place.ann) == [f"{place.data}$t"]
+    shown = place.ask(place.ann, "consent", {"dry_run": True}).json()
+    rename(f"{place.data}$t", "s")
+    rename(f"{place.data}$first", "t")
+    late = place.ask(place.ann, "consent", {"state": shown["state"]})
+    assert (late.status_code, late.json()["code"]) == (409, 14)
+    rename(f"{place.data}$t", "first")
+    rename(f"{place.data}$s", "t")
+    consented = place.ask(place.ann, "consent", {"state": shown["state"]})
+    assert consented.json()["sources"] == [f"{place.data}$t"], consented.text
+    assert place.ask(place.ann, "refresh").status_code == 202
+
+
 def test_a_lease_asks_again_whether_the_creator_may_read(place: Place) -> None:
     place.create().raise_for_status()
     runner = place.runner()

@@ -10,13 +10,13 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.iceberg_views import iceberg_views
 from penstock.catalog.iceberg_views import replace as view_replacing
 from penstock.catalog.iceberg_views.iceberg_views import IcebergView
+from penstock.catalog.names.meaning import reading_as
 from penstock.catalog.statements import analyses
 from penstock.catalog.statements.lookup import (
     Lookup,
     find_near,
     look_up,
     open_sources,
-    reading_as,
 )
 from penstock.errors import InvalidRequest, TypesUnknown
 from penstock.iceberg.doors import requests
@@ -93,12 +93,12 @@ async def _resolve(
 
     What the caller may not read counts as missing.
     """
-    found = Lookup({}, reading_as(catalog, origin.grantees))
+    found = Lookup(reading_as(catalog.database, origin.grantees))
     run = catalog.workers.run
     try:
         query = await run(queries.read_view, asked.sql, asked.dialect, asked.namespace)
         query = await look_up(catalog, query, found)
-        if itself in found.names.values():
+        if itself in found.ids.values():
             raise InvalidRequest(
                 "the view would read itself", detail="name something else in its query"
             )

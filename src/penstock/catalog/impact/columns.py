@@ -16,7 +16,7 @@ from penstock.catalog.iceberg_views.iceberg_views import IcebergView
 from penstock.catalog.impact import graph, iceberg_readers
 from penstock.catalog.impact.iceberg_readers import NamedObject
 from penstock.catalog.impact.view_reads import find_views, list_touched
-from penstock.catalog.names import dependents
+from penstock.catalog.names import view_sources
 from penstock.database.interface import Transaction
 from penstock.lance.columns.fields import Path, parse_path
 from penstock.model.tables import MAIN, Table
@@ -54,7 +54,7 @@ async def find_column_readers(
     views = await find_views(catalog.database, table.id, wanted)
     for view in iceberg:
         # Such a view has the columns in its own definition, unless the Iceberg view was replaced.
-        for id in await dependents.list_readers(catalog.database, view):
+        for id in await view_sources.list_readers(catalog.database, view):
             views.setdefault(id, ())
     return ColumnReaders(computed, views, iceberg)
 

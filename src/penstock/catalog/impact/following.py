@@ -26,8 +26,8 @@ from penstock.catalog.materialized_views import (
     pending_alterations,
 )
 from penstock.catalog.materialized_views.materialized_views import MaterializedView, SentDefinition
-from penstock.catalog.names import dependents, tables, transactions
-from penstock.catalog.statements.lookup import reading_as
+from penstock.catalog.names import dependents, tables, transactions, view_sources
+from penstock.catalog.names.meaning import reading_as
 from penstock.catalog.versions import versions
 from penstock.catalog.versions.commits import Undo
 from penstock.database.interface import Transaction
@@ -179,7 +179,7 @@ async def _rename_object(
         for name in iceberg_readers.find_spellings(statement, target.identifier):
             meant = await iceberg_readers.find_meant(catalog.database, name)
             if any(each.id == target.id for each in meant):
-                spellings.add(name)
+                spellings.add(name[0])
         if spellings:
             found = await catalog.workers.run(
                 renaming.rename_table,
@@ -215,15 +215,16 @@ async def _follow_in_view(catalog: Catalog, id: str, renamed: Renamed) -> Follow
     if table is None:
         return None
     view = await materialized_views.load(database, table)
-    names = await materialized_views.list_names_of_sources(database, id)
+    sources = await view_sources.get_known(database, id)
+    names = sources.names
     asked = await _rewrite(catalog, view, names, renamed)
     kinds = [kind for _, _, kind in await dependents.list_named(database, [*names.values()])]
     define = partial(
         definitions.define,
         catalog,
         table.namespace,
-        may_read=reading_as(catalog, view.owner),
-        known=names,
+        may_read=reading_as(database, view.owner),
+        known=sources,
         created=view.definition,
     )
     try:

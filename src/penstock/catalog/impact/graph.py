@@ -1,4 +1,4 @@
-"""Who reads what, also by way of others: materialized views by id, Iceberg views by name."""
+"""Who reads what, also by way of others: materialized views as recorded, Iceberg views by name."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.iceberg_views.iceberg_views import IcebergView
 from penstock.catalog.impact import iceberg_readers
 from penstock.catalog.impact.iceberg_readers import NamedObject
-from penstock.catalog.names import dependents
+from penstock.catalog.names import dependents, view_sources
 from penstock.model.identifiers import Identifier
 from penstock.model.rights import TABLE, VIEW
 
@@ -71,6 +71,6 @@ async def find_graph(
 async def find_direct(catalog: Catalog, target: NamedObject) -> list[Reader]:
     iceberg = await iceberg_readers.find_readers(catalog, target)
     named = [Reader(view.id, view.identifier, view) for view in iceberg]
-    ids = await dependents.list_readers(catalog.database, target.id)
+    ids = await view_sources.list_readers(catalog.database, target.id)
     listed = await dependents.list_named(catalog.database, ids)
     return named + [Reader(id, name) for id, name, _ in listed]

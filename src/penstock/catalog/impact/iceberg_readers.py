@@ -6,7 +6,7 @@ its SQL is read when somebody asks.
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -22,6 +22,8 @@ from penstock.sql.doors import references
 # Letters of a name that no encoding of it changes.
 PLAIN = re.compile(r"[A-Za-z0-9_]+")
 WORD = re.compile(r"\w+")
+# A name in a statement: what it stands for in turn while nothing has the first name.
+Spelling = tuple[Identifier, ...]
 # How many statements stay read; each is a few hundred bytes.
 KEPT_STATEMENTS = 4096
 
@@ -52,8 +54,7 @@ async def find_readers(catalog: Catalog, target: NamedObject) -> list[IcebergVie
     named = await catalog.workers.run(_list_spellings, views, target.identifier) if views else []
     found = []
     for view, spellings in zip(views, named, strict=True):
-        meant = [each for name in spellings for each in await find_meant(catalog.database, name)]
-        if target in meant:
+        if target in await _find_all_meant(catalog, spellings):
             found.append(view)
     return found
 
@@ -61,7 +62,7 @@ async def find_readers(catalog: Catalog, target: NamedObject) -> list[IcebergVie
 async def find_sources(catalog: Catalog, view: IcebergView) -> list[NamedObject]:
     """What the SQL of an Iceberg view names, in those of its dialects that can be read."""
     names = await catalog.workers.run(_list_names, view)
-    meant = [each for name in names for each in await find_meant(catalog.database, name)]
+    meant = await _find_all_meant(catalog, names)
     return [each for each in dict.fromkeys(meant) if each.id != view.id]
 
 
@@ -73,15 +74,21 @@ async def find_readers_of_namespace(catalog: Catalog, namespace: Identifier) -> 
     named = await catalog.workers.run(_list_spellings, views, namespace) if views else []
     found = []
     for view, spellings in zip(views, named, strict=True):
-        meant = [each for name in spellings for each in await find_meant(catalog.database, name)]
+        meant = await _find_all_meant(catalog, spellings)
         if any(each.identifier[:depth] == namespace for each in meant):
             found.append(view)
     return found
 
 
-async def find_meant(tx: Transaction, name: Identifier) -> list[NamedObject]:
+async def _find_all_meant(catalog: Catalog, spellings: Collection[Spelling]) -> list[NamedObject]:
+    database = catalog.database
+    return [each for spelling in spellings for each in await find_meant(database, spelling)]
+
+
+async def find_meant(tx: Transaction, spelling: Spelling) -> list[NamedObject]:
     """What a name in SQL may stand for; an engine's name may begin with that of its catalog."""
-    for candidate in (name, name[1:]) if len(name) > 2 else (name,):
+    first = spelling[0]
+    for candidate in (*filter(None, spelling), *([first[1:]] if len(first) > 2 else [])):
         path = to_path(candidate[:-1])
         rows = await tx.fetch(
             "SELECT id, namespace, name FROM objects "
@@ -125,19 +132,19 @@ async def _list_candidates(catalog: Catalog, name: str) -> list[IcebergView]:
     return [iceberg_views.to_view(row) for row in rows]
 
 
-def _list_names(view: IcebergView) -> list[Identifier]:
+def _list_names(view: IcebergView) -> list[Spelling]:
     named = [_list_references(each) or () for each in list_statements(view)]
     return list(dict.fromkeys(name for names in named for name in names))
 
 
-def _list_spellings(views: list[IcebergView], target: Identifier) -> list[set[Identifier]]:
+def _list_spellings(views: list[IcebergView], target: Identifier) -> list[set[Spelling]]:
     return [
         {name for each in list_statements(view) for name in find_spellings(each, target)}
         for view in views
     ]
 
 
-def find_spellings(statement: Statement, target: Identifier) -> Iterator[Identifier]:
+def find_spellings(statement: Statement, target: Identifier) -> Iterator[Spelling]:
     """The names in a statement that may mean the target, or something in it.
 
     They may differ in case, and an engine's name may begin with that of its catalog.
@@ -149,16 +156,17 @@ def find_spellings(statement: Statement, target: Identifier) -> Iterator[Identif
         if mentions(statement.sql, name) and (
             is_near or mentions(statement.sql, " ".join(namespace))
         ):
-            yield target
+            yield (target,)
         return
     wanted, depth = _fold(target), len(target)
-    yield from (
-        each for each in named if wanted in (_fold(each[:depth]), _fold(each[1 : depth + 1]))
-    )
+    for each in named:
+        names = [*(name[:depth] for name in each), each[0][1 : depth + 1]]
+        if wanted in map(_fold, names):
+            yield each
 
 
 @functools.lru_cache(maxsize=KEPT_STATEMENTS)
-def _list_references(statement: Statement) -> tuple[Identifier, ...] | None:
+def _list_references(statement: Statement) -> tuple[Spelling, ...] | None:
     return references.judge_references(
         statement.sql, statement.dialect, statement.namespace, statement.catalog
     )

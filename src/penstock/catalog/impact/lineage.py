@@ -25,7 +25,7 @@ from penstock.catalog.impact.lineage_nodes import (
     lead_through_columns,
 )
 from penstock.catalog.materialized_views.freshness import Tracer
-from penstock.catalog.names import dependents, tables
+from penstock.catalog.names import dependents, tables, view_sources
 from penstock.catalog.names.search import FUNCTION, MATERIALIZED, TABLE, VIEW
 from penstock.lance.columns.fields import get_field
 from penstock.model.identifiers import Identifier
@@ -179,14 +179,14 @@ class _Walk:
             id
             for each in readers
             if each.iceberg is not None
-            for id in await dependents.list_readers(self.catalog.database, each.id)
+            for id in await view_sources.list_readers(self.catalog.database, each.id)
         }
         return [each.id for each in readers if each.iceberg is not None or each.id not in further]
 
     async def _list_own_sources(self, view_id: str) -> list[str]:
         """What a materialized view reads without what it reads through its Iceberg views."""
         database = self.catalog.database
-        ids = await dependents.find_recorded_sources(database, view_id)
+        ids = await view_sources.list_sources(database, view_id)
         through = set[str]()
         for id, _, kind in await dependents.list_named(database, ids):
             if kind == VIEW:

@@ -1,6 +1,7 @@
 """Rename a table or an Iceberg view, after a look at the Iceberg views that know it by its name.
 
-Materialized views know it by its id, and need no look. Iceberg's own RenameView does not ask.
+Materialized views know it by its id, unless they read it by way of these. Iceberg's own RenameView
+does not ask.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from penstock.catalog.materialized_views import materialized_views
-from penstock.catalog.names import dependents, tables
+from penstock.catalog.names import tables, view_sources
 from penstock.database.interface import Transaction
 from penstock.lance.columns.fields import Path, parse_path
 
@@ -13,7 +13,7 @@ async def find_views(
 ) -> dict[str, tuple[str, ...]]:
     """The materialized views whose queries read one of some paths, with those of its paths."""
     found = {}
-    for id in await dependents.list_readers(tx, table_id):
+    for id in await view_sources.list_readers(tx, table_id):
         view = await tables.find_by_id(tx, id)
         if view is None:
             continue

@@ -31,16 +31,17 @@ from penstock.catalog.materialized_views.create import (
 )
 from penstock.catalog.materialized_views.definitions import ResolvedView
 from penstock.catalog.materialized_views.materialized_views import MaterializedView, SentDefinition
-from penstock.catalog.materialized_views.pending_alterations import NewSources, Settings
+from penstock.catalog.materialized_views.pending_alterations import Settings
 from penstock.catalog.materialized_views.refreshes import RefreshRequest
-from penstock.catalog.names import idempotency, transactions
-from penstock.catalog.statements.lookup import reading_as
+from penstock.catalog.names import idempotency, transactions, view_sources
+from penstock.catalog.names.meaning import reading_as
+from penstock.catalog.names.view_sources import NOTHING_KNOWN
 from penstock.database.interface import Transaction
 from penstock.errors import InvalidRequest, PenstockError
 from penstock.jobs.specs import Alteration, RefreshSpec
 from penstock.lance.columns import function_code as code_files
 from penstock.lance.write.view_tables import read_schema
-from penstock.model.identifiers import show, to_path
+from penstock.model.identifiers import show
 from penstock.model.jobs import NewJob
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.rights import FUNCTIONS, NAMESPACE, Need
@@ -165,22 +166,21 @@ async def _define(
 ) -> _NewDefinition:
     """The new definition, made with the rights of whoever alters the view."""
     asked = merge(view, wanted)
-    known = None
+    known = NOTHING_KNOWN
     # Whoever sends the query means what its names stand for now, even if its text is the old one.
     if wanted.source_query is None:
-        known = await catalog.database.read(materialized_views.list_names_of_sources, view.table.id)
+        known = await catalog.database.read(view_sources.get_known, view.table.id)
     defined = await definitions.define(
         catalog,
         view.table.namespace,
         asked,
-        may_read=reading_as(catalog, origin.grantees),
+        may_read=reading_as(catalog.database, origin.grantees),
         known=known,
         before=view.definition,
         cluster=wanted.cluster,
     )
-    ids = set(defined.sources.values())
-    await catalog.database.read(materialized_views.check_sources, origin.grantees, ids)
-    await definitions.check_acyclic(catalog, view.table.id, ids)
+    await catalog.database.read(materialized_views.check_sources, origin.grantees, defined.ids)
+    await definitions.check_acyclic(catalog, view.table.id, defined.ids)
     before = await _find_before(catalog, view, origin)
     known_codes = {each.sha256 for each in refreshes.list_functions(before)}
     codes = {code_files.hash_of(content) for content in list_codes(defined)}
@@ -254,17 +254,13 @@ async def _enqueue(
 ) -> str:
     await refreshes.lock_in(tx, view)
     await pending_alterations.check_none(tx, view.table)
-    await materialized_views.check_sources(tx, origin.grantees, set(new.defined.sources.values()))
+    await materialized_views.check_sources(tx, origin.grantees, new.defined.ids)
     await check_functions_in(tx, new.defined)
     await record_functions(tx, new.defined)
     id = await refreshes.enqueue_in(tx, job, RefreshRequest(), max_attempts)
     if untried:
         await job_events.append_note(tx, id, f"the new function was not previewed: {untried}")
-    reading = new.defined.reading
-    sources = NewSources(
-        {to_path(name): id for name, id in reading.names.items()},
-        {id: edition.id for id, edition in reading.editions.items()},
-    )
+    sources = new.defined.reading.to_record()
     await pending_alterations.insert(
         tx, view.table.id, id, new.asked, new.defined.definition, sources, settings, origin
     )

@@ -147,11 +147,11 @@ async def _find_behind(tx: Transaction, rules: TriggerRules) -> tuple[list[Stale
     assert clock is not None
     found = []
     for view in await list_views(tx, "m.auto_refresh = 1 OR m.target_lag_seconds IS NOT NULL"):
-        sources = await materialized_views.list_sources(tx, view.table.id, view.watermark)
+        sources = await materialized_views.list_sources(tx, view)
         due_at = find_clock_due(view)
         if due_at is None and not is_behind(view, sources):
             continue
-        described = await _describe(tx, view, sources, clock[1])
+        described = await _describe(tx, view, sources, *clock)
         is_enough = described.changes >= described.wanted(rules) or rules.rows
         if is_enough and is_behind(view, sources):
             found.append(described)
@@ -246,7 +246,7 @@ def _count_changes(view: MaterializedView, sources: list[SourceState]) -> int:
 
 
 async def _describe(
-    tx: Transaction, view: MaterializedView, sources: list[SourceState], access: int
+    tx: Transaction, view: MaterializedView, sources: list[SourceState], now: int, access: int
 ) -> StaleView:
     versions = {} if view.watermark is None else view.watermark.versions
     times = []
@@ -260,6 +260,9 @@ async def _describe(
             times += [] if row is None or row[0] is None else [row]
     first = min((row[0] for row in times), default=0)
     last = max((row[1] for row in times), default=0)
+    if any(source.edition != source.consented for source in sources):
+        # An Iceberg view, or what a name in it stands for, is another one since the last request.
+        last = now
     rows = await tx.fetch(
         "SELECT state, created_at, finished_at, started_at FROM jobs WHERE id IN "
         "(SELECT id FROM jobs WHERE slot = $1 UNION SELECT job_id FROM job_slots WHERE slot = $1) "

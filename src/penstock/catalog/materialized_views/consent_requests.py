@@ -63,9 +63,10 @@ async def consent(
 
 
 def name_state(reading: QuerySources) -> str:
-    """A digest of everything that a view reads, and of who wrote it."""
+    """A digest of everything that a view reads, by which names, and of who wrote it."""
     editions = {id: each.id for id, each in reading.editions.items()}
-    content = [sorted(set(reading.names.values())), sorted(editions.items())]
+    inner = sorted((id, n.path, n.source) for id, names in reading.inner.items() for n in names)
+    content = [sorted(reading.ids), sorted(editions.items()), inner]
     return hashlib.sha256(msgspec.json.encode(content)).hexdigest()
 
 
@@ -76,7 +77,7 @@ async def _consent(
     if now.id != view.table.id:
         raise tables.missing(view.table.identifier)
     sources = await _check(tx, view, reading, origin)
-    answering = dict.fromkeys(reading.names.values(), origin.principal)
+    answering = dict.fromkeys(reading.ids, origin.principal)
     left = await consents.record(tx, view.table.id, reading, answering)
     operation = "ConsentMaterializedView"
     id = await transactions.record(tx, operation, show(view.table.identifier), origin)

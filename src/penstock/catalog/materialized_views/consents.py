@@ -2,10 +2,11 @@
 
 A view reads with its creator's rights. Others may edit an Iceberg view in its query: either they
 can read everything that their SQL reads, or an owner of the materialized view must consent.
-`view_sources` records what was consented to: ids of tables, and editions of views.
+`view_sources` records what was consented to: ids of tables, and editions of views. So is a name in
+an Iceberg view that comes to stand for something else: it adds that to the query.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -14,9 +15,11 @@ from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.materialized_views import definitions, materialized_views
 from penstock.catalog.materialized_views.materialized_views import MaterializedView
-from penstock.catalog.names import dependents
+from penstock.catalog.names import dependents, view_sources
 from penstock.catalog.names.dependents import KeptVersions
-from penstock.catalog.statements.lookup import QuerySources, reading_as
+from penstock.catalog.names.meaning import reading_as
+from penstock.catalog.names.view_sources import InnerName
+from penstock.catalog.statements.lookup import QuerySources
 from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit, Forbidden, NeedsConsent, NotFound, TableInUse
 from penstock.jobs.specs import RefreshSpec
@@ -57,16 +60,21 @@ async def check(
 async def find_gaps(
     tx: Transaction, view_id: str, reading: QuerySources
 ) -> tuple[list[ConsentGap], dict[str, str]]:
-    """Find what needs consent, and who answers for sources that an edited Iceberg view added."""
-    rows = await tx.fetch("SELECT source_id, edition FROM view_sources WHERE view_id = $1", view_id)
-    known: dict[str, str] = {row[0]: row[1] for row in rows}
+    """Find what needs consent, and who answers for what an Iceberg view has added.
+
+    An Iceberg view adds something when its SQL was edited, or when a name in it has come to stand
+    for something else.
+    """
+    rows = await tx.fetch(
+        "SELECT reader, name, source_id, edition FROM view_sources WHERE view_id = $1", view_id
+    )
+    known: dict[str, str] = {row[2]: row[3] for row in rows}
     gaps: dict[ConsentGap, None] = {}
     answering: dict[str, str] = {}
-    covered = set[str]()
     for id, edition in reading.editions.items():
-        if known.get(id) == edition.id:
+        recorded = {row[1]: row[2] for row in rows if row[0] == id}
+        if known.get(id) == edition.id and _has_same(reading.inner.get(id, ()), recorded, known):
             continue
-        covered |= reading.below[id]
         for source in (id, *sorted(reading.below[id])):
             answering.setdefault(source, edition.author)
         wanted = [await _find_need(tx, source) for source in sorted(reading.below[id])]
@@ -74,10 +82,22 @@ async def find_gaps(
         for needs in wanted:
             if not await _may(tx, edition.by, needs):
                 gaps[ConsentGap(needs)] = None
-    # Only Iceberg views can add sources; for any other, nobody answers.
-    for source in sorted(set(reading.names.values()) - known.keys() - covered):
+    # Nobody answers for what the view's own names have come to stand for.
+    for source in sorted(set(reading.names.values()) - known.keys()):
         gaps[ConsentGap(await _find_need(tx, source))] = None
     return list(gaps), answering
+
+
+def _has_same(
+    names: Sequence[InnerName], recorded: Mapping[str, str], known: Collection[str]
+) -> bool:
+    """Whether the names in an Iceberg view stand for what was consented to.
+
+    A new name of something that it read before is that view's, which followed a rename. Where the
+    names in it were not recorded, by releases that kept their meaning, what the query read counts.
+    """
+    before = set(recorded.values()) or known
+    return all(recorded.get(n.path, n.source) == n.source and n.source in before for n in names)
 
 
 async def may_read(tx: Transaction, gap: ConsentGap, origin: Origin) -> bool:
@@ -100,14 +120,11 @@ async def list_names(tx: Transaction, gaps: Sequence[ConsentGap], origin: Origin
 
 async def find_needed(catalog: Catalog, view: MaterializedView, origin: Origin) -> list[str] | None:
     """What a view needs consent for, as far as the caller may see it; None when nothing."""
-    known = await catalog.database.read(materialized_views.list_names_of_sources, view.table.id)
+    known = await catalog.database.read(view_sources.get_known, view.table.id)
+    may_read = reading_as(catalog.database, view.owner)
     try:
         reading = await definitions.read(
-            catalog,
-            view.table.namespace,
-            view.asked,
-            may_read=reading_as(catalog, view.owner),
-            known=known,
+            catalog, view.table.namespace, view.asked, may_read=may_read, known=known
         )
         gaps, _ = await catalog.database.read(find_gaps, view.table.id, reading)
     except (ConcurrentCommit, NotFound):
@@ -129,8 +146,7 @@ async def record(
             raise ConcurrentCommit(
                 "an Iceberg view that the view reads was changed meanwhile", detail="retry"
             )
-    editions = {id: edition.id for id, edition in reading.editions.items()}
-    return await dependents.record(tx, view_id, reading.names, editions, answering)
+    return await dependents.record(tx, view_id, reading.to_record(), answering)
 
 
 async def find_obstacle(tx: Transaction, spec: RefreshSpec) -> str:

@@ -14,8 +14,8 @@ from penstock.catalog.materialized_views.materialized_views import NewView, Sent
 from penstock.catalog.materialized_views.refreshes import RefreshRequest, list_functions
 from penstock.catalog.materialized_views.source_columns import ColumnsChanged, SourceColumns
 from penstock.catalog.names import tables
+from penstock.catalog.names.meaning import reading_as
 from penstock.catalog.names.tables import NewTable
-from penstock.catalog.statements.lookup import reading_as
 from penstock.catalog.versions.commits import Declare
 from penstock.database.interface import Transaction
 from penstock.lance.columns import function_code as code_files
@@ -69,7 +69,7 @@ async def _create(
     cluster = catalog.queue.check_cluster(wanted.cluster)
     new = tables.plan_table(catalog, id, None, {}, managed=True)
     await tables.check_new(catalog.database, new)
-    may_read = reading_as(catalog, origin.grantees)
+    may_read = reading_as(catalog.database, origin.grantees)
     defined = await definitions.define(
         catalog, new.table.namespace, wanted.asked, may_read=may_read, cluster=cluster
     )
@@ -123,13 +123,12 @@ async def _record(
     defined: ResolvedView,
     owner: tuple[str, ...],
 ) -> None:
-    await materialized_views.check_sources(tx, owner, set(defined.sources.values()))
+    await materialized_views.check_sources(tx, owner, defined.ids)
     await check_functions_in(tx, defined)
     view = NewView(
         asked=wanted.asked,
         definition=defined.definition,
-        sources=defined.sources,
-        editions={id: edition.id for id, edition in defined.reading.editions.items()},
+        sources=defined.reading.to_record(),
         owner=owner,
         auto_refresh=wanted.auto_refresh,
         target_lag_seconds=wanted.target_lag_seconds,

@@ -1,7 +1,7 @@
 """Make a definition from what a client sent: look up the names in the query.
 
-Names are looked up when a view is created, and keep their meaning when tables are renamed later;
-only names that are new in an Iceberg view are looked up again.
+The names in it are looked up when a view is created, and keep their meaning when tables are renamed
+later. Names in Iceberg views are looked up each time.
 """
 
 import contextlib
@@ -13,10 +13,11 @@ from typing import Any
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.materialized_views.materialized_views import SentDefinition
 from penstock.catalog.names import dependents
+from penstock.catalog.names.meaning import MayRead
+from penstock.catalog.names.view_sources import NOTHING_KNOWN, KnownSources
 from penstock.catalog.statements import analyses
 from penstock.catalog.statements.lookup import (
     Lookup,
-    MayRead,
     QuerySources,
     find_near,
     look_up,
@@ -56,9 +57,9 @@ class ResolvedView:
         return [table.identifier for table in self.tables if not table.has_stable_row_ids]
 
     @property
-    def sources(self) -> Mapping[Identifier, str]:
-        """Ids of tables and Iceberg views, by their names in the query."""
-        return self.reading.names
+    def ids(self) -> frozenset[str]:
+        """The ids of its tables and Iceberg views."""
+        return self.reading.ids
 
 
 async def define(
@@ -67,7 +68,7 @@ async def define(
     asked: SentDefinition,
     *,
     may_read: MayRead,
-    known: Mapping[Identifier, str] | None = None,
+    known: KnownSources = NOTHING_KNOWN,
     created: Definition | None = None,
     before: Definition | None = None,
     version: int | None = None,
@@ -77,14 +78,14 @@ async def define(
 ) -> ResolvedView:
     """The definition of a view now, optionally with its one table at an older version.
 
-    `known` are names that were looked up before, `created` is the definition since the view's
+    `known` is what the view was recorded to read, `created` is the definition since the view's
     creation or last alteration, `before` the one that an alteration replaces. Objects that may not
     be read count as missing. Where only Spark knows a type, a runner of the cluster is asked.
     `amend` shows tables as they will be.
     """
     run = catalog.workers.run
     query, udtf = await run(_read, asked, namespace)
-    found = Lookup(known or {}, may_read, reads_iceberg=True)
+    found = Lookup(may_read, known.names, known.ids, reads_iceberg=True)
     try:
         query = await look_up(catalog, query, found)
     except InvalidRequest:
@@ -95,7 +96,7 @@ async def define(
     reading = to_sources(found)
     if check is not None:
         await check(reading)
-    count = sum(id not in found.editions for id in found.names.values())
+    count = len(set(found.ids.values()) - found.editions.keys())
     if version is not None and count != 1:
         raise InvalidRequest(
             f"src_version is {version}, but the view reads {count} tables",
@@ -129,11 +130,11 @@ async def read(
     asked: SentDefinition,
     *,
     may_read: MayRead,
-    known: Mapping[Identifier, str],
+    known: KnownSources,
 ) -> QuerySources:
     """The sources of a view now, as far as they can be found; opens nothing."""
     query, _ = await catalog.workers.run(_read, asked, namespace)
-    found = Lookup(known, may_read, reads_iceberg=True)
+    found = Lookup(may_read, known.names, known.ids, reads_iceberg=True)
     with contextlib.suppress(InvalidRequest):
         await look_up(catalog, query, found)
     return to_sources(found)

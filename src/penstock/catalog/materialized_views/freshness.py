@@ -84,7 +84,7 @@ class Tracer:
         return self.known[id]
 
     async def _trace(self, view: MaterializedView) -> ViewFreshness:
-        sources = await materialized_views.list_sources(self.tx, view.table.id, view.watermark)
+        sources = await materialized_views.list_sources(self.tx, view)
         bases, stale = list[BaseTable](), list[Identifier]()
         versions = {} if view.watermark is None else view.watermark.versions
         for source in sources:

@@ -4,8 +4,8 @@ A record holds what the client sent. The definition is made anew whenever it is 
 tables that the query reads may change, and so may the Iceberg views in it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -13,7 +13,8 @@ import msgspec
 from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.materialized_views.cron import Schedule
-from penstock.catalog.names import dependents, namespaces, tables
+from penstock.catalog.names import dependents, namespaces, tables, view_sources
+from penstock.catalog.names.view_sources import MovedName, ViewSources
 from penstock.database.interface import Row, Transaction
 from penstock.errors import Forbidden, InvalidTableState, TableInUse
 from penstock.lance.columns.fields import parse_path
@@ -77,7 +78,8 @@ class SourceState:
     head: int | None
     # Whether it has changed since the last refresh; None when there was none.
     is_ahead: bool | None
-    # Of an Iceberg view: the consented SQL, and the current SQL.
+    # Of an Iceberg view: the consented SQL, and the current SQL. Of a name in one that stands for
+    # something else: what was consented to, and what it is now.
     consented: str = ""
     edition: str = ""
     # Whether it is a materialized view itself.
@@ -134,19 +136,17 @@ async def insert_in(tx: Transaction, table: Table, view: "NewView") -> None:
         "VALUES ($1, 0, $2, 1, $3, now_millis())",
         *(table.id, _encode(view.asked), by),
     )
-    answering = dict.fromkeys(view.sources.values(), by)
-    await dependents.record(tx, table.id, view.sources, view.editions, answering)
+    answering = dict.fromkeys(view.sources.ids, by)
+    await dependents.record(tx, table.id, view.sources, answering)
 
 
 @dataclass(frozen=True, slots=True)
 class NewView:
-    """A view to record; `sources` are ids by the names in its query."""
+    """A view to record."""
 
     asked: SentDefinition
     definition: Definition
-    sources: Mapping[Identifier, str]
-    # The SQL of its Iceberg views, by id.
-    editions: Mapping[str, str] = field(default_factory=dict)
+    sources: ViewSources
     owner: tuple[str, ...] = ()
     auto_refresh: bool = False
     target_lag_seconds: int | None = None
@@ -180,23 +180,34 @@ async def list_names(
     return cut_page(page, names, names)
 
 
-async def list_sources(
-    tx: Transaction, view_id: str, watermark: Watermark | None
-) -> list[SourceState]:
-    """The states of a view's sources, as far as the catalog knows without reading storage."""
+async def list_sources(tx: Transaction, view: MaterializedView) -> list[SourceState]:
+    """The states of a view's sources, as far as the catalog knows without reading storage.
+
+    Names in its Iceberg views that stand for something else since are sources of their own.
+    """
     rows = await tx.fetch(
         "SELECT DISTINCT s.source_id, o.namespace, o.name, s.state, v.metadata_location, "
         "s.edition, v.edited_in, (SELECT max(t.version) FROM table_versions t "
         "WHERE t.table_id = s.source_id AND t.branch = $2), m.id IS NOT NULL, "
-        "i.uuid, i.rows_snapshot "
+        "i.uuid, i.rows_snapshot, s.reader <> '' "
         "FROM view_sources s JOIN objects o ON o.id = s.source_id "
         "LEFT JOIN materialized_views m ON m.id = s.source_id "
         "LEFT JOIN iceberg_tables i ON i.id = s.source_id "
         "LEFT JOIN views v ON v.id = s.source_id WHERE s.view_id = $1 "
         "ORDER BY o.namespace, o.name",
-        *(view_id, MAIN),
+        *(view.table.id, MAIN),
     )
-    return [_to_state(row, watermark) for row in rows]
+    found: dict[str, SourceState] = {}
+    for row in rows:
+        state = _to_state(row, view.watermark)
+        # One that is read in several ways is ahead if one of them has moved on.
+        if state.id not in found or state.is_ahead:
+            found[state.id] = state
+    moved = [
+        _to_moved_state(each, view.watermark)
+        for each in await view_sources.find_moved(tx, view.table.id, view.owner)
+    ]
+    return [*found.values(), *moved]
 
 
 async def check_sources(tx: Transaction, owner: Sequence[str], ids: Collection[str]) -> None:
@@ -211,12 +222,6 @@ async def check_sources(tx: Transaction, owner: Sequence[str], ids: Collection[s
                 f"the view reads with the rights of {owner[0]}, who lacks reader on {need}",
                 detail="ask an owner to grant it, or create the view anew",
             )
-
-
-async def list_names_of_sources(tx: Transaction, view_id: str) -> dict[Identifier, str]:
-    """The ids of the sources by their names in the query."""
-    rows = await tx.fetch("SELECT name, source_id FROM view_sources WHERE view_id = $1", view_id)
-    return {from_path(row[0]): row[1] for row in rows}
 
 
 def is_behind(view: MaterializedView, sources: Sequence[SourceState]) -> bool:
@@ -245,19 +250,28 @@ def to_view(table: Table, row: Row) -> MaterializedView:
 
 def _to_state(row: Row, watermark: Watermark | None) -> SourceState:
     id, namespace, name, state, metadata_location, consented, edition, head, is_view, *rest = row
-    uuid, snapshot = rest
+    uuid, snapshot, is_inner = rest
     identifier = (*from_path(namespace), name)
     editions = (consented, edition or "")
     if watermark is None:
         return SourceState(id, identifier, head, None, *editions, is_view=bool(is_view))
     if metadata_location is not None:
         return SourceState(id, identifier, None, state != metadata_location, *editions)
+    # What a name in an Iceberg view has come to mean is not what the view is made from.
+    is_other = bool(is_inner) and state != id
     if uuid is not None:
         known = watermark.versions.get(id), watermark.transactions.get(id)
-        return SourceState(id, identifier, None, (snapshot, uuid) != known)
+        return SourceState(id, identifier, None, is_other or (snapshot, uuid) != known)
     # A source that a replaced Iceberg view has just added has no version in the watermark.
-    is_ahead = (head or 0) != watermark.versions.get(id)
+    is_ahead = is_other or (head or 0) != watermark.versions.get(id)
     return SourceState(id, identifier, head, is_ahead, is_view=bool(is_view))
+
+
+def _to_moved_state(moved: MovedName, watermark: Watermark | None) -> SourceState:
+    now = "" if moved.now is None else moved.now.id
+    identifier = moved.name.candidates[0] if moved.now is None else moved.now.identifier
+    is_ahead = None if watermark is None else True
+    return SourceState(now, identifier, None, is_ahead, moved.name.source, now)
 
 
 def _encode(value: object) -> str:

@@ -14,11 +14,11 @@ from penstock.catalog.jobs.jobs import UNFINISHED
 from penstock.catalog.materialized_views import freshness, materialized_views
 from penstock.catalog.materialized_views.cron import Schedule
 from penstock.catalog.materialized_views.materialized_views import SentDefinition
-from penstock.catalog.names import dependents, tables
+from penstock.catalog.names import dependents, tables, view_sources
+from penstock.catalog.names.view_sources import ViewSources
 from penstock.database.interface import Transaction
 from penstock.errors import InvalidTableState, TableInUse
 from penstock.jobs.specs import REFRESH, RefreshSpec
-from penstock.model.identifiers import from_path
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.properties import decode_properties, encode_properties
 from penstock.model.slots import slot_of_view
@@ -31,7 +31,7 @@ RECORD = (
 )
 # What a view has besides its record.
 BESIDE = {
-    "view_sources": "view_id, name, source_id, state, edition, consented_by, consented_at",
+    "view_sources": view_sources.COLUMNS,
     "view_definitions": "view_id, edition, request, version, job_id, made_by, made_at",
     "view_alterations": f"view_id, {COLUMNS}, made_at",
     "refresh_schedules": "view_id, expression, timezone, done_until",
@@ -47,13 +47,6 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     target_lag_seconds: int | UnsetType | None = UNSET
     schedule: Schedule | UnsetType | None = UNSET
     properties: dict[str, str | None] = {}
-
-
-class NewSources(Struct, frozen=True):
-    """What an altered view reads: ids by the paths of names, and the SQL of its Iceberg views."""
-
-    names: dict[str, str]
-    editions: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +83,7 @@ async def insert(
     job_id: str,
     asked: SentDefinition,
     definition: Definition,
-    sources: NewSources,
+    sources: ViewSources,
     settings: Settings,
     origin: Origin,
 ) -> None:
@@ -143,9 +136,9 @@ async def apply_in(tx: Transaction, table: Table, commit: AlteringCommit, versio
             detail="request the alteration again",
         )
     _, request, text, sources, settings, owner, made_by = row
-    reads = msgspec.json.decode(sources, type=NewSources)
+    reads = msgspec.json.decode(sources, type=ViewSources)
     grantees = msgspec.json.decode(owner, type=tuple[str, ...])
-    ids = set(reads.names.values())
+    ids = reads.ids
     await overtaken_alterations.lock_in(tx, table, ids)
     undo = await remember(tx, table.id)
     await materialized_views.check_sources(tx, grantees, ids)
@@ -159,10 +152,9 @@ async def apply_in(tx: Transaction, table: Table, commit: AlteringCommit, versio
     )
     assert edited is not None
     await set_settings(tx, table.id, msgspec.json.decode(settings, type=Settings))
-    names = {from_path(path): id for path, id in reads.names.items()}
-    answering = dict.fromkeys(reads.names.values(), str(made_by))
+    answering = dict.fromkeys(ids, str(made_by))
     # Tags on tables that it no longer reads are found by the next sweep of each.
-    await dependents.record(tx, table.id, names, reads.editions, answering)
+    await dependents.record(tx, table.id, reads, answering)
     await tx.fetch(
         "INSERT INTO view_definitions (view_id, edition, request, version, job_id, made_by, "
         "made_at) VALUES ($1, $2, $3, $4, $5, $6, now_millis())",
@@ -182,7 +174,7 @@ async def find_obstacle(tx: Transaction, spec: RefreshSpec) -> str:
     # Without a record, an attempt that could not report has committed it.
     if spec.alteration is None or row is None or table is None:
         return ""
-    ids = set(msgspec.json.decode(row[1], type=NewSources).names.values())
+    ids = msgspec.json.decode(row[1], type=ViewSources).ids
     grantees = msgspec.json.decode(row[0], type=tuple[str, ...])
     try:
         await _check(tx, table, ids, spec.definition, grantees)
@@ -194,7 +186,7 @@ async def find_obstacle(tx: Transaction, spec: RefreshSpec) -> str:
 async def _check(
     tx: Transaction,
     table: Table,
-    ids: set[str],
+    ids: frozenset[str],
     definition: Definition,
     grantees: tuple[str, ...],
 ) -> None:
@@ -224,6 +216,7 @@ async def renew_queued(tx: Transaction, view_id: str, definition: Definition, ed
             definition=definition,
             edition=edition,
             states={},
+            inner={},
             source_ids=tuple(sorted({source.id for source in definition.sources})),
         )
         await tx.fetch("UPDATE jobs SET spec = $2 WHERE id = $1", id, _encode(renewed))

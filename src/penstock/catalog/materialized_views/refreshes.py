@@ -20,9 +20,10 @@ from penstock.catalog.materialized_views import (
 )
 from penstock.catalog.materialized_views.definitions import Check, ResolvedView
 from penstock.catalog.materialized_views.materialized_views import MaterializedView
-from penstock.catalog.names import dependents, idempotency, tables
+from penstock.catalog.names import dependents, idempotency, tables, view_sources
 from penstock.catalog.names.dependents import KeptVersions
-from penstock.catalog.statements.lookup import QuerySources, reading_as
+from penstock.catalog.names.meaning import reading_as
+from penstock.catalog.statements.lookup import QuerySources
 from penstock.catalog.versions import reconcile
 from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit, InvalidRequest
@@ -88,8 +89,7 @@ async def explain_refresh(
     catalog.queue.check_cluster(request.cluster)
     await catalog.database.read(environments.resolve_in, request.manifest)
     defined = await define(catalog, view, request, origin)
-    ids_read = set(defined.sources.values())
-    await catalog.database.read(materialized_views.check_sources, view.owner, ids_read)
+    await catalog.database.read(materialized_views.check_sources, view.owner, defined.ids)
     return await explain_spec(catalog, make_spec(view.table, defined, request), defined)
 
 
@@ -140,12 +140,12 @@ async def define(
     async def check_consent(reading: QuerySources) -> None:
         await catalog.database.read(consents.check, view, reading, origin)
 
-    known = await catalog.database.read(materialized_views.list_names_of_sources, view.table.id)
+    known = await catalog.database.read(view_sources.get_known, view.table.id)
     defined = await definitions.define(
         catalog,
         view.table.namespace,
         view.asked,
-        may_read=reading_as(catalog, view.owner),
+        may_read=reading_as(catalog.database, view.owner),
         known=known,
         created=view.definition,
         version=request.src_version,
@@ -153,7 +153,7 @@ async def define(
     )
     followed = structs.replace(defined.definition, followed=view.definition.followed)
     defined = replace(defined, definition=followed, edition=view.edition)
-    await definitions.check_acyclic(catalog, view.table.id, set(defined.sources.values()))
+    await definitions.check_acyclic(catalog, view.table.id, defined.ids)
     _check(defined, request)
     if request.src_version is not None:
         source = await tables.find_by_id(catalog.database, defined.definition.sources[0].id)
@@ -211,6 +211,10 @@ def make_spec(table: Table, defined: ResolvedView, request: RefreshRequest) -> R
         mode=request.mode,
         resources=found[0].needs if found else None,
         states=dict(defined.states),
+        inner={
+            reader: {each.path: each.source for each in names}
+            for reader, names in defined.reading.inner.items()
+        },
         source_ids=tuple(sorted({source.id for source in defined.definition.sources})),
         **request.options,
     )
@@ -298,11 +302,9 @@ async def record_refresh(tx: Transaction, spec: RefreshSpec, result: Mapping[str
         "UPDATE materialized_views SET watermark = $2, refreshed_at = now_millis() WHERE id = $1",
         *(spec.table_id, msgspec.json.encode(watermark).decode()),
     )
-    for source, state in spec.states.items():
-        await tx.fetch(
-            "UPDATE view_sources SET state = $3 WHERE view_id = $1 AND source_id = $2",
-            *(spec.table_id, source, state),
-        )
+    # A job that a release before queued does not say what names in Iceberg views meant.
+    if spec.inner:
+        await view_sources.record_states(tx, spec.table_id, spec.states, spec.inner)
 
 
 def list_functions(definition: Definition) -> list[Function]:
@@ -339,7 +341,7 @@ async def record_sources(
     """
     table = view.table
     await lock_in(tx, view)
-    await materialized_views.check_sources(tx, view.owner, set(defined.sources.values()))
+    await materialized_views.check_sources(tx, view.owner, defined.ids)
     answering = await consents.check(tx, view, defined.reading, origin)
     return await consents.record(tx, table.id, defined.reading, answering)
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs import jobs
+from penstock.catalog.names import view_sources
+from penstock.catalog.names.view_sources import ViewSources
 from penstock.database.interface import Row, Transaction
 from penstock.errors import Forbidden, PenstockError, TableInUse
 from penstock.jobs.doors import view_notes
 from penstock.lance.storage.lake import Place
 from penstock.model.allowances import Allowance
-from penstock.model.identifiers import Identifier, from_path, show, to_path
+from penstock.model.identifiers import Identifier, from_path, show
 from penstock.model.origins import Origin
 from penstock.model.rights import OWN, READ, VIEW, Need
 from penstock.model.tables import Table
@@ -40,7 +42,7 @@ async def find_readers(tx: Transaction, ids: Collection[str]) -> list[str]:
     """The views that read one of these, directly or through other views."""
     known, found, new = set(ids), list[str](), list(ids)
     while new:
-        direct = [view for source in new for view in await list_readers(tx, source)]
+        direct = [view for each in new for view in await view_sources.list_readers(tx, each)]
         new = [view for view in dict.fromkeys(direct) if view not in known]
         known |= set(new)
         found += new
@@ -59,14 +61,6 @@ async def find_sources(tx: Transaction, ids: Collection[str]) -> set[str]:
         new = set(rows) - found
         found |= new
     return found
-
-
-async def find_recorded_sources(tx: Transaction, view_id: str) -> list[str]:
-    """What a view reads, and what the Iceberg views among that read."""
-    rows = await tx.fetch(
-        "SELECT DISTINCT source_id FROM view_sources WHERE view_id = $1 ORDER BY source_id", view_id
-    )
-    return [row[0] for row in rows]
 
 
 async def check_unread(
@@ -126,40 +120,14 @@ async def check_owned(tx: Transaction, what: str, views: Sequence[str], origin: 
 
 
 async def record(
-    tx: Transaction,
-    view_id: str,
-    sources: Mapping[Identifier, str],
-    editions: Mapping[str, str],
-    answering: Mapping[str, str],
+    tx: Transaction, view_id: str, sources: ViewSources, answering: Mapping[str, str]
 ) -> list[KeptVersions]:
-    """Record what a view reads, by the names in its query; raises when a source is gone.
+    """Record what a view reads; returns the tables that it stopped reading.
 
-    `editions` are the SQL of its Iceberg views, `answering` says who consented to new sources.
-    Returns the tables that it stopped reading.
+    Raises when a source is gone. `answering` says who consented to new sources.
     """
     before = await list_kept(tx, [view_id])
-    rows = await tx.fetch(
-        "SELECT name, source_id, edition FROM view_sources WHERE view_id = $1", view_id
-    )
-    known = {row[0]: (row[1], row[2]) for row in rows}
-    wanted = {to_path(name): source for name, source in sources.items()}
-    for source in sorted(set(wanted.values())):
-        if not await tx.fetch("UPDATE objects SET id = id WHERE id = $1 RETURNING id", source):
-            raise TableInUse("a table that the view reads was dropped meanwhile", detail="retry")
-    for name in known.keys() - wanted.keys():
-        await tx.fetch("DELETE FROM view_sources WHERE view_id = $1 AND name = $2", view_id, name)
-    for name, source in wanted.items():
-        edition = editions.get(source, "")
-        if known.get(name) != (source, edition):
-            await tx.fetch(
-                "INSERT INTO view_sources (view_id, name, source_id, edition, consented_by, "
-                "consented_at) VALUES ($1, $2, $3, $4, $5, now_millis()) "
-                "ON CONFLICT (view_id, name) DO UPDATE SET source_id = excluded.source_id, "
-                "edition = excluded.edition, consented_by = excluded.consented_by, "
-                "consented_at = excluded.consented_at, state = CASE WHEN "
-                "view_sources.source_id = excluded.source_id THEN view_sources.state END",
-                *(view_id, name, source, edition, answering.get(source, "")),
-            )
+    await view_sources.record(tx, view_id, sources, answering)
     after = await list_kept(tx, [view_id])
     return [each for each in before if each not in after]
 
@@ -193,7 +161,7 @@ async def sweep_tags(catalog: Catalog, table: Table) -> None:
     tags = await catalog.lake.run(_list_tags, place)
     if tags:
         # Read after the tags: a view is recorded as a reader before it has a tag.
-        readers = await list_readers(catalog.database, table.id)
+        readers = await view_sources.list_recorded_readers(catalog.database, table.id)
         await catalog.lake.run(_remove_strange, place, tags, [table.id, *readers])
 
 
@@ -246,10 +214,7 @@ async def keep(tx: Transaction, view_id: str) -> Callable[[Transaction], Awaitab
             "refreshed_at, created_at, edition",
             "id",
         ),
-        "view_sources": (
-            "view_id, name, source_id, state, edition, consented_by, consented_at",
-            "view_id",
-        ),
+        "view_sources": (view_sources.COLUMNS, "view_id"),
         "refresh_schedules": ("view_id, expression, timezone, done_until", "view_id"),
         "view_definitions": (
             "view_id, edition, request, version, job_id, made_by, made_at",
@@ -268,13 +233,6 @@ async def keep(tx: Transaction, view_id: str) -> Callable[[Transaction], Awaitab
                 await tx.fetch(f"INSERT INTO {relation} ({columns}) VALUES ({places})", *row)
 
     return bring_back
-
-
-async def list_readers(tx: Transaction, source: str) -> list[str]:
-    rows = await tx.fetch(
-        "SELECT DISTINCT view_id FROM view_sources WHERE source_id = $1 ORDER BY view_id", source
-    )
-    return [row[0] for row in rows]
 
 
 async def list_named(tx: Transaction, ids: Sequence[str]) -> list[tuple[str, Identifier, str]]:

@@ -15,12 +15,12 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs import jobs
 from penstock.catalog.jobs.waiting import explain_absence, has_runner, run_now
 from penstock.catalog.names import tables
+from penstock.catalog.names.meaning import reading_as
 from penstock.catalog.statements.lookup import (
     Lookup,
     find_near,
     look_up,
     open_source,
-    reading_as,
 )
 from penstock.database.interface import Transaction
 from penstock.errors import InvalidRequest, TimedOut, TooManyRequests, Unavailable
@@ -70,11 +70,11 @@ async def read(
     catalog: Catalog, asked: StatementRequest, grantees: tuple[str, ...]
 ) -> ReadStatement:
     """Read a statement against the tables as they are; what may not be read counts as missing."""
-    found = Lookup({}, reading_as(catalog, grantees))
+    found = Lookup(reading_as(catalog.database, grantees))
     try:
         query = await catalog.workers.run(_parse, asked)
         query = await look_up(catalog, query, found)
-        ids = {name: id for name, id in found.names.items() if id not in found.editions}
+        ids = {name: id for name, id in found.ids.items() if id not in found.editions}
         opened = {name: await open_source(catalog, id, None) for name, id in ids.items()}
 
         def define() -> "LanceStatement | LanceCount | Statement":
@@ -82,7 +82,7 @@ async def read(
                 return statements_door.read_statement(query, opened, time.time_ns() // 1000)
 
         read = await catalog.workers.run(define)
-        return ReadStatement(read, frozenset(found.names.values()))
+        return ReadStatement(read, frozenset(found.ids.values()))
     except InvalidRequest as error:
         lost = found.missing[:1]
         near = await find_near(catalog, lost[0], found.may_read) if lost else ""
@@ -149,7 +149,7 @@ async def _enqueue(tx: Transaction, new: NewJob) -> str:
 
 async def check_rights(catalog: Catalog, ids: frozenset[str], grantees: tuple[str, ...]) -> None:
     """Refuse the rows of a statement whose caller may not read all of its sources any more."""
-    may_read = reading_as(catalog, grantees)
+    may_read = reading_as(catalog.database, grantees)
     for id in sorted(ids):
         row = await catalog.database.fetch_one(
             "SELECT namespace, name FROM objects WHERE id = $1", id

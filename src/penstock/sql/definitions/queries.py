@@ -13,6 +13,7 @@ from penstock.sql.definitions.refusals import refuse
 from penstock.sql.definitions.requests import Query, Reference, Statement
 from penstock.sql.parsing.languages import find_dialect
 from penstock.sql.parsing.parse import find_double_quoted
+from penstock.sql.parsing.references import list_candidates
 from penstock.sql.parsing.statements import read_statement
 
 LANCE_NAMES = ("lance", "lancedb", "datafusion")
@@ -170,24 +171,25 @@ def _read_statement(
         raise InvalidRequest(
             f"the query reads {len(found)} tables", detail=f"use {MAX_REFERENCES} at most"
         )
-    references = []
+    references: dict[Identifier, Reference] = {}
     for name, first in found:
         check_identifier(first, "a table in source_query")
-        references.append(_refer(name, namespace, first))
+        made = _refer(name, namespace, first)
+        # By the dialect's rules these are one name, however it is written.
+        before = references.setdefault(first, made).candidates
+        both = tuple(dict.fromkeys((*before, *made.candidates)))
+        references[first] = structs.replace(references[first], candidates=both)
     return Statement(
         sql=sql,
         dialect=dialect,
         namespace=namespace,
         catalog=catalog,
-        references=tuple(dict.fromkeys(references)),
+        references=tuple(references.values()),
     )
 
 
 def _refer(name: Identifier, namespace: Identifier, first: Identifier | None = None) -> Reference:
-    """A single name is in the namespace, several parts are a full path; else the other way."""
-    inside = (*namespace, *name)
-    both = (inside, name) if len(name) == 1 else (name, inside)
-    return Reference(name, tuple(dict.fromkeys((*([first] if first else []), *both))))
+    return Reference(name, list_candidates(name, namespace, first))
 
 
 def _read_names(found: object, what: str, empty: bool = False) -> Identifier:

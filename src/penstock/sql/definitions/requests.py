@@ -1,10 +1,10 @@
 """Inputs of a definition: the request, its query, and the current tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 from lance import LanceDataset
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from penstock.lance.columns.inference import make_empty
 from penstock.lance.errors import translated
@@ -20,6 +20,12 @@ class Reference(Struct, frozen=True):
 
     name: Identifier
     candidates: tuple[Identifier, ...]
+    # What it means, once somebody has looked: () for nothing.
+    meant: Identifier | None = None
+
+
+# What names mean, as far as they mean anything.
+Meanings = Mapping[Reference, Identifier]
 
 
 class Statement(Struct, frozen=True, kw_only=True):
@@ -31,6 +37,10 @@ class Statement(Struct, frozen=True, kw_only=True):
     namespace: Identifier
     catalog: str | None = None
     references: tuple[Reference, ...] = ()
+
+    def bind(self, meanings: Meanings) -> "Statement":
+        """The statement with the meanings of its names."""
+        return structs.replace(self, references=tuple(_bind(r, meanings) for r in self.references))
 
 
 class ColumnFunction(Struct, frozen=True, kw_only=True):
@@ -84,6 +94,20 @@ class Query(Struct, frozen=True, kw_only=True):
     @property
     def functions(self) -> tuple[ColumnFunction, ...]:
         return self.dump.functions if self.dump else ()
+
+    def bind(self, own: Meanings, inner: Mapping[Identifier, Meanings]) -> "Query":
+        """The query with the meanings of its own names, and of those in each Iceberg view."""
+        return structs.replace(
+            self,
+            statement=self.statement and self.statement.bind(own),
+            dump=self.dump and structs.replace(self.dump, source=_bind(self.dump.source, own)),
+            view=self.view and _bind(self.view, own),
+            views=tuple((view, each.bind(inner[view])) for view, each in self.views),
+        )
+
+
+def _bind(reference: Reference, meanings: Meanings) -> Reference:
+    return structs.replace(reference, meant=meanings.get(reference, ()))
 
 
 class SourceTable(Struct, frozen=True, kw_only=True):

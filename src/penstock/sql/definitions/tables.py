@@ -16,7 +16,9 @@ class KnownNames:
     views: Mapping[Identifier, Statement]
 
     def find(self, reference: Reference) -> Identifier | None:
-        """The first candidate that exists, else the only one that differs just in case."""
+        """What was found before; else the first that exists, or the only one but for its case."""
+        if reference.meant is not None:
+            return reference.meant or None
         everything = [*self.tables, *self.views]
         for candidate in reference.candidates:
             if candidate in everything:

@@ -14,13 +14,17 @@ def find_references(
     sql: str, dialect: str, default_namespace: Identifier, default_catalog: str | None = None
 ) -> tuple[Identifier, ...]:
     """The tables that a statement reads, in order; none when it can't be judged."""
-    return judge_references(sql, dialect, default_namespace, default_catalog) or ()
+    found = judge_references(sql, dialect, default_namespace, default_catalog) or ()
+    return tuple(dict.fromkeys(names[0] for names in found))
 
 
 def judge_references(
     sql: str, dialect: str, default_namespace: Identifier, default_catalog: str | None = None
-) -> tuple[Identifier, ...] | None:
-    """The tables that a statement reads, in order; None when it can't be judged."""
+) -> tuple[tuple[Identifier, ...], ...] | None:
+    """The tables that a statement reads, in order: for each, the names that it may stand for.
+
+    None when it can't be judged.
+    """
     known = find_dialect(dialect)
     if known is None:
         return None
@@ -31,10 +35,27 @@ def judge_references(
     if isinstance(tree, SqlProblem):
         return None
     found = (
-        identify_table(table, known, default_namespace, default_catalog)
+        list_candidates(
+            tuple(part.name for part in table.parts),
+            default_namespace,
+            identify_table(table, known, default_namespace, default_catalog),
+        )
         for table in find_tables(tree, known)
     )
     return tuple(dict.fromkeys(found))
+
+
+def list_candidates(
+    written: Identifier, namespace: Identifier, first: Identifier | None = None
+) -> tuple[Identifier, ...]:
+    """What a name may stand for, where the first that exists counts.
+
+    After what the dialect's rules say: a single name is in the namespace, several parts are a full
+    path; else the other way.
+    """
+    inside = (*namespace, *written)
+    both = (inside, written) if len(written) == 1 else (written, inside)
+    return tuple(dict.fromkeys((*([first] if first else []), *both)))
 
 
 def find_tables(tree: exp.Query, dialect: str) -> Iterator[exp.Table]:

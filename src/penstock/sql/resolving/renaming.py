@@ -87,7 +87,7 @@ def rename_table(
                 expected.append(named)
                 continue
             # The catalog that stands before it, if it is not the view's own.
-            before = named[: len(named) - len(old)]
+            before = named[: len(named) - len(old)] if len(table.parts) > len(old) else ()
             expected.append((*before, *new))
             parts = list(new[-1:] if new[:-1] == namespace and len(table.parts) == 1 else new)
             if len(table.parts) > len(old):
