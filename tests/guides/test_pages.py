@@ -53,9 +53,6 @@ def empty(server: Server) -> Iterator[None]:
 @pytest.mark.parametrize("page", list(list_pages()))
 def test_the_code_of_a_page_runs(server: Server, team: Team, page: str, tmp_path: Path) -> None:
     code = list_blocks(page, "python")
-    if page == "docs/reference/iceberg.md":
-        # It goes on with what README's clients have made.
-        code = [*list_blocks("README.md", "python")[1:], *code]
     if code:
         # As a file: lancedb reads the source of functions.
         (tmp_path / "page.py").write_text(here(as_program(code), server), encoding="utf-8")
