@@ -66,6 +66,8 @@ def _entry(name: str) -> str:
     if not inspect.isclass(found):
         return f"## penstock.{name}\n\n{_call(f'penstock.{name}', found)}"
     parts = [f"## {name}\n", f"{_text(found.__doc__)}\n"]
+    if values := _list_values(found):
+        parts.append(f"```py\n{values}```\n")
     parts += [_member(name, each, member) for each, member in _list_members(found)]
     return "\n".join(parts)
 
@@ -76,8 +78,21 @@ def _list_members(kind: type) -> Iterator[tuple[str, Any]]:
         home = next(each for each in kind.__mro__ if name in vars(each))
         if not home.__module__.startswith("penstock.") or home.__module__ == "penstock.errors":
             continue
-        if not name.startswith("_"):
+        is_value = name in vars(home).get("__annotations__", {}) and not is_dataclass(home)
+        if not name.startswith("_") and not is_value:
             yield name, inspect.getattr_static(kind, name)
+
+
+def _list_values(kind: type) -> str:
+    """The values that a class declares with their types, a line each; fields stand elsewhere."""
+    hints = {
+        name: hint
+        for each in kind.__mro__
+        if each.__module__.startswith("penstock.") and not is_dataclass(each)
+        for name, hint in vars(each).get("__annotations__", {}).items()
+        if not name.startswith("_")
+    }
+    return "".join(f"{name}: {_shown(hint)}\n" for name, hint in hints.items())
 
 
 def _member(kind: str, name: str, member: Any) -> str:

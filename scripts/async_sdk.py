@@ -10,7 +10,7 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +115,18 @@ def list_methods(kind: type) -> Iterator[tuple[str, ast.FunctionDef]]:
                 done.add(node.target.id)
 
 
+def list_values(kind: type) -> Iterator[tuple[str, ast.AnnAssign]]:
+    """The public values that a class declares, other than as a dataclass, with their module."""
+    for parent in kind.__mro__:
+        if not parent.__module__.startswith("penstock.") or is_dataclass(parent):
+            continue
+        tree = ast.parse(inspect.getsource(parent)).body[0]
+        assert isinstance(tree, ast.ClassDef)
+        for node in tree.body:
+            if isinstance(node, ast.AnnAssign) and not ast.unparse(node.target).startswith("_"):
+                yield parent.__module__, node
+
+
 class Writer:
     """One generated module: the twin of one class."""
 
@@ -126,6 +138,7 @@ class Writer:
     def text(self) -> str:
         found = list_methods(self.kind)
         methods = [self.method(read_scope(module), node) for module, node in found]
+        methods += [self.value(read_scope(module), node) for module, node in list_values(self.kind)]
         methods += self.attributes()
         if "__exit__" in vars(self.kind):
             methods.append(CONTEXT)
@@ -179,6 +192,14 @@ class Writer:
             f"\n    @property\n    def {name}(self) -> Any:\n        return self._wrapped.{name}"
             for name in sorted(names)
         ]
+
+    def value(self, scope: Scope, node: ast.AnnAssign) -> str:
+        assert isinstance(node.target, ast.Name)
+        name, kind = node.target.id, self.annotation(scope, ast.unparse(node.annotation))
+        return (
+            f"\n    @property\n    def {name}(self) -> {kind}:\n"
+            f"        found: {kind} = self._wrapped.{name}\n        return found"
+        )
 
     def method(self, scope: Scope, node: ast.FunctionDef) -> str:
         decorators = [ast.unparse(each) for each in node.decorator_list]

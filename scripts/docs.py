@@ -131,6 +131,7 @@ of it.
 | 0 | done |
 | 1 | done, and the answer is no: a job failed, a view differs, the server is not ready |
 | 2 | the request was wrong or could not be carried out; a line on stderr says why |
+| 3 | a job is done, but for rows that its function failed on; `penstock jobs errors` tells why |
 """
 
 

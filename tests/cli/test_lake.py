@@ -2,12 +2,8 @@
 
 import json
 import os
-import pty
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
@@ -15,43 +11,10 @@ import pytest
 
 import penstock
 from tests.harness.clients import iceberg_tables as tables
-from tests.harness.data.tables import new_name
+from tests.harness.clients.commands import PENSTOCK, ask, run
 from tests.harness.jobs.fake_runner import Runner
-from tests.harness.processes import nursery
-from tests.harness.processes.servers import Server, running
-from tests.harness.processes.waiting import until
+from tests.harness.processes.servers import Server
 from tests.harness.views.server_views import run_here
-
-PENSTOCK = Path(sys.executable).parent / "penstock"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("data")) as started:
-        yield started
-
-
-@pytest.fixture
-def table(server: Server) -> Iterator[penstock.Table]:
-    """Three documents with a computed column, in a namespace of their own."""
-    with penstock.connect(server.url) as lake:
-        space = new_name()
-        lake.create_namespace(space)
-        rows = {"id": [1, 2, 3], "text": ["a", "bb", "c" * 90]}
-        yield lake.create_table(f"{space}.docs", rows).add_computed("size", "length(text)")
-
-
-def run(server: Server, *arguments: str, code: int = 0) -> str:
-    """What a command prints; it must end with the code."""
-    done = nursery.run(arguments, {**os.environ, "PENSTOCK_URL": server.url})
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "\x1b" not in done.stdout
-    return done.stdout if code != 2 else done.stderr
-
-
-def ask(server: Server, *arguments: str, code: int = 0) -> Any:
-    """What a command prints as JSON."""
-    return json.loads(run(server, *arguments, "--json", code=code))
 
 
 def test_ls_tells_namespaces_tables_and_views(server: Server, table: penstock.Table) -> None:
@@ -151,87 +114,6 @@ def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_backfill_is_explained_then_done(server: Server, table: penstock.Table) -> None:
-    plan = ask(server, "backfill", table.name, "size", "--dry-run")
-    assert (plan["mode"], plan["rows_to_update"]) == ("full", 3)
-    assert ask(server, "explain", table.name, "size") == plan
-    assert "no column is named" in run(server, "explain", table.name, code=2)
-    queued = ask(server, "backfill", table.name, "size", "--no-wait")
-    (listed,) = ask(server, "jobs", "list", "--table", table.name)
-    assert (listed["job_id"], listed["status"]) == (queued["job_id"], "QUEUED")
-    _finish(server, queued["job_id"])
-    told = ask(server, "jobs", "show", queued["job_id"])
-    assert (told["status"], told["rows_done"]) == ("SUCCEEDED", "3")
-    shown = run(server, "jobs", "show", queued["job_id"])
-    assert "\nstatus      SUCCEEDED\n" in shown
-
-
-def test_a_job_that_fails_is_exit_code_1(server: Server, table: penstock.Table) -> None:
-    command = [str(PENSTOCK), "backfill", table.name, "size", "--json"]
-    program = subprocess.Popen(
-        command, env={**os.environ, "PENSTOCK_URL": server.url}, stdout=subprocess.PIPE, text=True
-    )
-    _finish(server, None, "FAILED", error="division by zero")
-    output, _ = program.communicate(timeout=60)
-    assert program.returncode == 1
-    found = json.loads(output)
-    assert (found["status"], found["error"]) == ("FAILED", "division by zero")
-    assert run(server, "jobs", "errors", found["job_id"]) == ""
-    assert ask(server, "jobs", "logs", found["job_id"]) == []
-
-
-def test_a_job_is_canceled_unless_it_is_a_dry_run(server: Server, table: penstock.Table) -> None:
-    id = ask(server, "backfill", table.name, "size", "--no-wait")["job_id"]
-    assert ask(server, "jobs", "cancel", id, "--dry-run")["status"] == "QUEUED"
-    assert ask(server, "jobs", "cancel", id)["status"] == "CANCELED"
-    assert "canceled" in run(server, "jobs", "watch", id, code=1)
-
-
-def test_a_job_is_paused_and_resumed_unless_it_is_a_dry_run(
-    server: Server, table: penstock.Table
-) -> None:
-    id = ask(server, "backfill", table.name, "size", "--no-wait")["job_id"]
-    assert ask(server, "jobs", "pause", id, "--dry-run")["status"] == "QUEUED"
-    assert run(server, "jobs", "pause", id) == f"asked for a pause of job {id}, which is PAUSED\n"
-    assert [each["job_id"] for each in ask(server, "jobs", "list", "--state", "paused")] == [id]
-    assert ask(server, "status")["jobs"]["PAUSED"] == 1
-    assert ask(server, "jobs", "resume", id, "--dry-run")["status"] == "PAUSED"
-    assert ask(server, "jobs", "resume", id)["status"] == "QUEUED"
-    _finish(server, id)
-    assert "SUCCEEDED" in run(server, "jobs", "pause", id, code=2)
-
-
-def test_jobs_are_watched_live_on_a_terminal(server: Server, table: penstock.Table) -> None:
-    id = ask(server, "backfill", table.name, "size", "--no-wait")["job_id"]
-    master, slave = pty.openpty()
-    program = subprocess.Popen(
-        [PENSTOCK, "jobs", "watch"],
-        env={**os.environ, "PENSTOCK_URL": server.url, "TERM": "xterm"},
-        stdout=slave,
-    )
-    os.close(slave)
-    seen = ""
-
-    def sees(wanted: str) -> bool:
-        nonlocal seen
-        seen += os.read(master, 65536).decode()
-        return wanted in seen
-
-    try:
-        until(lambda: sees("waits for a runner"))
-        runner = Runner(server)
-        (leased,) = runner.lease()
-        runner.report(leased, progress={"rows_total": 3, "rows_done": 1}).raise_for_status()
-        until(lambda: sees("1/3 rows"))
-        assert "\x1b[1A" in seen
-        runner.finish(leased, result={"version": 5}).raise_for_status()
-        assert leased["id"] == id
-        until(lambda: sees("succeeded"))
-        assert program.wait(60) == 0
-    finally:
-        os.close(master)
-
-
 def test_views_are_altered_and_tell_what_they_were(server: Server, table: penstock.Table) -> None:
     name = f"{table.id[0]}.ids"
     run(server, "views", "create", name, "SELECT id FROM docs")
@@ -311,15 +193,6 @@ def test_completion_offers_commands_of_groups() -> None:
     }
     shown = subprocess.run([PENSTOCK], env=environ, capture_output=True, text=True, check=False)
     assert shown.stdout.strip() == "plain,watch"
-
-
-def _finish(server: Server, id: str | None, state: str = "SUCCEEDED", **body: Any) -> None:
-    """Lease the one job that there is, once it is there, and end it."""
-    runner = Runner(server)
-    (leased,) = runner.lease(wait_seconds=30)
-    assert id in (None, leased["id"])
-    runner.report(leased, progress={"rows_total": 3, "rows_done": 3}).raise_for_status()
-    runner.finish(leased, state, **body).raise_for_status()
 
 
 def test_iceberg_tables_are_listed_and_told(server: Server, table: penstock.Table) -> None:

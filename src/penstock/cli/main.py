@@ -91,7 +91,8 @@ def load_command(name: str) -> click.Command:
 ARGUMENT = re.compile(r"\b(cascade|force)=True")
 EPILOG = """\b
 Exit codes: 0 done; 1 done, and the answer is no (a job failed, a view differs);
-2 the request was wrong or could not be carried out."""
+2 the request was wrong or could not be carried out; 3 a job is done, but for rows
+that its function failed on."""
 
 
 @click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

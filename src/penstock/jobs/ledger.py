@@ -61,6 +61,8 @@ class Listing:
     entries: list[dict[str, Any]]
     cut: list[CutFragment]
     is_truncated: bool
+    # The ledger's version that they are from.
+    version: int = 0
 
 
 @cache
@@ -134,8 +136,10 @@ def list_rows(dataset: "lance.LanceDataset", table_id: str, branch: str, binding
     return sorted(set(found["row_id"].to_pylist()))
 
 
-def list_entries(dataset: "lance.LanceDataset", wanted: LedgerFilter, limit: int) -> Listing:
-    """The newest entries, and which fragments have more."""
+def list_entries(
+    dataset: "lance.LanceDataset", wanted: LedgerFilter, limit: int, after: int = 0
+) -> Listing:
+    """The newest entries after so many, and which fragments have more."""
     equal = {"table_id": wanted.table_id, "branch": wanted.branch, "job_id": wanted.job_id}
     terms = [_join({name: text}) for name, text in equal.items() if text is not None]
     if wanted.column is not None:
@@ -146,12 +150,13 @@ def list_entries(dataset: "lance.LanceDataset", wanted: LedgerFilter, limit: int
     order = pc.sort_indices(
         found, sort_keys=[("at", "descending"), ("job_id", "ascending"), ("row_id", "ascending")]
     )
-    chosen = found.take(order[:limit])
+    chosen = found.take(order[after : after + limit])
     whole: Any = dataset
     entries = whole._take_rows(chosen["_rowid"].to_pylist()) if len(chosen) else chosen
-    is_truncated = len(chosen) < len(found)
-    cut = _count_cut(found, chosen) if is_truncated else []
-    return Listing([_to_millis(row) for row in entries.to_pylist()], cut, is_truncated)
+    is_truncated = after + len(chosen) < len(found)
+    cut = _count_cut(found, found.take(order[: after + limit])) if is_truncated else []
+    told = [_to_millis(row) for row in entries.to_pylist()]
+    return Listing(told, cut, is_truncated, dataset.version)
 
 
 def has_before(dataset: "lance.LanceDataset", millis: int) -> bool:

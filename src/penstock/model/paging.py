@@ -45,9 +45,13 @@ def cut_page(request: PageRequest, rows: list[T], keys: list[str]) -> Page[T]:
     """Make a page from rows that were read with one more than the limit."""
     if len(rows) <= request.limit:
         return Page(rows)
-    rows = rows[: request.limit]
-    body = msgspec.json.encode([request.scope, keys[request.limit - 1]])
-    return Page(rows, base64.urlsafe_b64encode(body).decode().rstrip("="))
+    return Page(rows[: request.limit], make_token(request, keys[request.limit - 1]))
+
+
+def make_token(request: PageRequest, key: str) -> str:
+    """The token of the page after the entry with this key."""
+    body = msgspec.json.encode([request.scope, key])
+    return base64.urlsafe_b64encode(body).decode().rstrip("=")
 
 
 def _decode(token: str, scope: str, name: str) -> str:

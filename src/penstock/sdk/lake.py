@@ -6,7 +6,7 @@ from penstock.sdk.connection import other_clients
 from penstock.sdk.connection.names import Name, read_id
 from penstock.sdk.contents.functions import Functions
 from penstock.sdk.contents.views import Views
-from penstock.sdk.jobs.job import Job
+from penstock.sdk.jobs.job import Job, find_job, list_jobs
 from penstock.sdk.rows.answers import ask_rows
 from penstock.sdk.show import html_table
 from penstock.sdk.sql_result import SqlResult
@@ -58,27 +58,28 @@ class Lake(Views, Functions):
     # Jobs
 
     def job(self, id: str) -> Job:
-        """A job that exists."""
-        self._wire.read("/v1/jobs/describe", {"job_id": id})
-        return Job(self._wire, id)
+        """A job that exists, by its id or by as much of the beginning as tells it from others."""
+        return find_job(self._wire, id)
 
     def jobs(
         self,
         *,
-        state: str | None = None,
+        status: str | None = None,
         kind: str | None = None,
         table: Name | None = None,
-        limit: int = 100,
+        limit: int | None = 100,
     ) -> list[Job]:
-        """Jobs, the newest first."""
+        """The newest jobs, at most so many; None is all.
+
+        status: as of `Job.status`, in any case, or `in_progress` for all that wait or run.
+        table: the table or view that they work on.
+        """
         body = {
-            "state": state,
+            "status": status,
             "kind": kind,
             "target": None if table is None else "$".join(read_id(table)),
-            "limit": limit,
         }
-        found = self._wire.read("/v1/jobs/list", body)["jobs"]
-        return [Job(self._wire, each["job_id"]) for each in found]
+        return list_jobs(self._wire, body, limit)
 
     # Other clients
 

@@ -72,21 +72,25 @@ class AsyncLake(Awaited[Lake], of=Lake):
         return found
 
     async def job(self, id: str) -> AsyncJob:
-        """A job that exists."""
+        """A job that exists, by its id or by as much of the beginning as tells it from others."""
         found: AsyncJob = await self._run(self._wrapped.job, id)
         return found
 
     async def jobs(
         self,
         *,
-        state: str | None = None,
+        status: str | None = None,
         kind: str | None = None,
         table: Name | None = None,
-        limit: int = 100,
+        limit: int | None = 100,
     ) -> list[AsyncJob]:
-        """Jobs, the newest first."""
+        """The newest jobs, at most so many; None is all.
+
+        status: as of `Job.status`, in any case, or `in_progress` for all that wait or run.
+        table: the table or view that they work on.
+        """
         found: list[AsyncJob] = await self._run(
-            self._wrapped.jobs, state=state, kind=kind, table=table, limit=limit
+            self._wrapped.jobs, status=status, kind=kind, table=table, limit=limit
         )
         return found
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from penstock.aio.generated.job import AsyncJob
     from penstock.aio.generated.registered_function import AsyncRegisteredFunction
     from penstock.sdk.connection.names import Name
-    from penstock.sdk.jobs.job import RowError
     from penstock.sdk.jobs.options import BackfillOptions, IndexOptions
     from penstock.sdk.jobs.plans import Plan
     from penstock.sdk.jobs.previews import Preview
+    from penstock.sdk.jobs.row_errors import RowError
     from penstock.sdk.tables.columns import Fills
     from penstock.sdk.tables.refs import Branch, Index, Tag, Version
 
@@ -172,9 +172,11 @@ class AsyncStored(AsyncReadable):
         found: Plan = await self._run(self._wrapped.explain_backfill, column, **options)
         return found
 
-    async def errors(self, column: str | None = None, limit: int = 100) -> list[RowError]:
-        """Rows that functions failed on, the newest first."""
-        found: list[RowError] = await self._run(self._wrapped.errors, column, limit)
+    async def errors(
+        self, column: str | None = None, *, limit: int | None = None
+    ) -> list[RowError]:
+        """Rows that functions failed on in any job, the newest first: all, or so many."""
+        found: list[RowError] = await self._run(self._wrapped.errors, column, limit=limit)
         return found
 
     async def version(self) -> int:

@@ -62,6 +62,8 @@ class JobFilter:
     ids: Sequence[str] | None = None
     # Only jobs on objects that these grantees may see.
     only: Sequence[str] | None = None
+    # How their ids begin.
+    beginning: str | None = None
 
 
 async def enqueue_in(tx: Transaction, new: NewJob, max_attempts: int) -> str:
@@ -177,6 +179,9 @@ async def list_jobs(catalog: Catalog, page: PageRequest, wanted: JobFilter) -> P
         conditions.append(f"(target = {place(wanted.target)} OR object = {place(wanted.target)})")
     if wanted.ids is not None:
         conditions.append(f"id IN ({', '.join(place(id) for id in wanted.ids) or 'NULL'})")
+    if wanted.beginning is not None:
+        length, start = place(len(wanted.beginning)), place(wanted.beginning)
+        conditions.append(f"substr(id, 1, CAST({length} AS INTEGER)) = {start}")
     if wanted.only is not None:
         seen = grants.visible_objects(wanted.only, len(values) + 1)
         values += wanted.only

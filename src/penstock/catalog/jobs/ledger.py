@@ -98,14 +98,18 @@ async def find_rows(catalog: Catalog, table_id: str, branch: str, binding: str) 
     return await datasets.read(catalog, table, MAIN, None, work)
 
 
-async def list_errors(catalog: Catalog, wanted: LedgerFilter, limit: int) -> Listing:
-    """List the newest entries of a table."""
+async def list_errors(
+    catalog: Catalog, wanted: LedgerFilter, limit: int, version: int | None = None, after: int = 0
+) -> Listing:
+    """List the newest entries of a table, or those after so many in a version of the ledger."""
     table = await _find(catalog)
     if table is None:
         return NOTHING
-    return await datasets.read(
-        catalog, table, MAIN, None, lambda d: ledger.list_entries(d, wanted, limit)
-    )
+
+    def work(dataset: "lance.LanceDataset") -> Listing:
+        return ledger.list_entries(dataset, wanted, limit, after)
+
+    return await datasets.read(catalog, table, MAIN, version, work)
 
 
 async def purge(catalog: Catalog) -> None:

@@ -109,7 +109,7 @@ def refresh(
 ) -> None:
     """Make the view NAME what its query gives now, and wait for the job.
 
-    The exit code is 1 when the job fails or is canceled.
+    The exit code is 1 when the job fails or is canceled, and 3 when a function failed on rows.
 
     \b
     Examples:

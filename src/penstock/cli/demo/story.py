@@ -2,7 +2,6 @@
 
 import time
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -134,8 +133,7 @@ def aggregate(lake: Lake, printer: StepPrinter) -> None:
     printer.check("group that shrank", counts["conduit"], wanted["conduit"][0] - 1)
     printer.say(
         "SQL view",
-        f"demo.kinds: {len(found)} groups ({job.properties['mode']}); one document moved: "
-        f"{again.properties['mode']}",
+        f"demo.kinds: {len(found)} groups ({job.mode}); one document moved: {again.mode}",
     )
 
 
@@ -145,14 +143,15 @@ def survive(chunks: View, folder: Path, printer: StepPrinter) -> None:
     job = chunks.backfill(
         "size", wait=False, max_checkpoint_size=2, batch_checkpoint_flush_interval_seconds=0.1
     )
-    told = _wait_for(job, KILLED_AT)
-    processes.kill_runner(told["runner"])
-    printer.say("kill", f"runner {told['runner']} killed with {told['rows_done']} rows done")
+    _wait_for(job, KILLED_AT)
+    runner = job.properties["runner"]
+    processes.kill_runner(runner)
+    printer.say("kill", f"runner {runner} killed with {job.rows_done} rows done")
     job.wait(progress=False)
     rows = chunks.select("chunk", "size").to_list()
     printer.check("sizes", [row["size"] for row in rows], [len(row["chunk"]) for row in rows])
     made = len(calls.read_text().splitlines())
-    printer.check("attempts", job.properties["attempt"], "2")
+    printer.check("attempts", job.attempt, 2)
     printer.check("calls that were repeated are few", made - len(rows) <= IN_HAND, True)
     printer.say(
         "survive",
@@ -161,13 +160,9 @@ def survive(chunks: View, folder: Path, printer: StepPrinter) -> None:
     )
 
 
-def _wait_for(job: Job, rows: int) -> dict[str, Any]:
-    """The description of a job once so many of its rows are done."""
-    while True:
-        told = job.describe()
-        found: dict[str, Any] = told["properties"]
-        if told["status"] == "RUNNING" and int(found.get("rows_done", 0)) >= rows:
-            return found
-        if job.done:
+def _wait_for(job: Job, rows: int) -> None:
+    """Wait until so many rows of a job are done."""
+    while not (job.status == "RUNNING" and job.rows_done >= rows):
+        if job.done():
             raise click.ClickException("the job ended before its runner could be killed")
         time.sleep(0.1)

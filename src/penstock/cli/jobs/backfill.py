@@ -39,7 +39,7 @@ def command(
 ) -> None:
     """Fill COLUMN of TABLE where it needs it, and wait for the job.
 
-    The exit code is 1 when the job fails or is canceled.
+    The exit code is 1 when the job fails or is canceled, and 3 when the function failed on rows.
 
     \b
     Examples:

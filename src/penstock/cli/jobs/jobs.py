@@ -5,7 +5,13 @@ import time
 
 import click
 
-from penstock.cli.jobs.following import echo_job, show_job
+from penstock.cli.jobs.following import (
+    ENDED_OTHERWISE,
+    ROWS_FAILED,
+    echo_job,
+    show_job,
+    tell_failed_rows,
+)
 from penstock.cli.lake import lake_option
 from penstock.cli.output import (
     as_json_option,
@@ -14,15 +20,18 @@ from penstock.cli.output import (
     echo_json,
     echo_table,
     show_state,
-    show_time,
     yes_option,
 )
-from penstock.model.jobs import FINISHED, SUCCEEDED
+from penstock.model.jobs import SUCCEEDED
+from penstock.sdk.jobs.facts import show_clock
 from penstock.sdk.jobs.job import Job
 from penstock.sdk.jobs.progress import render
 from penstock.sdk.lake import Lake
+from penstock.sdk.show import show_time
 
 LOOK_SECONDS = 0.5
+# So much of an id is listed; it is enough to name a job.
+SHORT = 8
 
 
 @click.group()
@@ -32,38 +41,46 @@ def command() -> None:
 
 @command.command(name="list")
 @click.option(
-    "--state", metavar="STATE", help="queued, running, paused, succeeded, failed or canceled."
+    "--status", metavar="STATUS", help="queued, running, paused, succeeded, failed or canceled."
 )
+@click.option("--kind", metavar="KIND", help="Only those of a kind: backfill, refresh.")
 @click.option("--table", metavar="NAME", help="Only those of a table or view.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
 @lake_option
 @as_json_option
 def list_jobs(
-    lake: Lake, *, state: str | None, table: str | None, limit: int, as_json: bool
+    lake: Lake,
+    *,
+    status: str | None,
+    kind: str | None,
+    table: str | None,
+    limit: int,
+    as_json: bool,
 ) -> None:
     """List jobs, the newest first.
 
     \b
     Examples:
-      penstock jobs list --state failed
+      penstock jobs list --status failed
       penstock jobs list --json | jq -r '.[].job_id'
     """
-    found = [show_job(job) for job in lake.jobs(state=state, table=table, limit=limit)]
+    found = lake.jobs(status=status, kind=kind, table=table, limit=limit)
     if as_json:
-        echo_json(found)
+        echo_json([show_job(job) for job in found])
         return
     rows = [
         (
-            each["job_id"],
-            each["kind"],
-            each["target"],
-            show_state(each["status"]),
-            f"{each.get('rows_done', '0')}/{each.get('rows_total', '?')}",
-            show_time(int(each["created_at"]), ""),
+            job.id[:SHORT],
+            job.kind,
+            job.target,
+            show_state(job.status),
+            job.summary,
+            show_time(job.created_at),
+            "" if job.seconds is None else show_clock(job.seconds),
         )
-        for each in found
+        for job in found
     ]
-    echo_table([("job", "kind", "target", "status", "rows", "requested"), *rows])
+    echo_table([("job", "kind", "target", "status", "did", "requested", "took"), *rows])
 
 
 @command.command()
@@ -71,15 +88,17 @@ def list_jobs(
 @lake_option
 @as_json_option
 def show(lake: Lake, *, id: str, as_json: bool) -> None:
-    """Show the job ID: its state, what it did, why it failed.
+    """Show the job ID: its status, what it did, when, and why it failed.
+
+    The beginning of an id will do, wherever a job is named.
 
     \b
     Examples:
-      penstock jobs show 3f2c...
+      penstock jobs show 3f2c
     """
     job = lake.job(id)
     if as_json:
-        echo_json({**show_job(job), "result": job.result})
+        echo_json({**show_job(job), "result": job.describe().get("result")})
     else:
         echo_job(job)
 
@@ -91,7 +110,7 @@ def show(lake: Lake, *, id: str, as_json: bool) -> None:
 def watch(context: click.Context, lake: Lake, *, id: str | None) -> None:
     """Follow the job ID, or all that have not ended, until they have; live on a terminal.
 
-    The exit code is 1 when one of them fails or is canceled.
+    The exit code is 1 when one of them fails or is canceled, else 3 when a function failed on rows.
 
     \b
     Examples:
@@ -101,8 +120,14 @@ def watch(context: click.Context, lake: Lake, *, id: str | None) -> None:
     if not watched:
         click.echo("no job is queued or running", err=True)
         return
-    if not _follow(watched):
-        context.exit(1)
+    _follow(watched)
+    incomplete = [job for job in watched if job.rows_failed]
+    for job in incomplete:
+        tell_failed_rows(job)
+    if any(job.status != SUCCEEDED for job in watched):
+        context.exit(ENDED_OTHERWISE)
+    if incomplete:
+        context.exit(ROWS_FAILED)
 
 
 @command.command()
@@ -116,7 +141,7 @@ def cancel(lake: Lake, *, id: str, dry_run: bool, yes: bool, as_json: bool) -> N
 
     \b
     Examples:
-      penstock jobs cancel 3f2c... -y
+      penstock jobs cancel 3f2c -y
     """
     job = lake.job(id)
     if not dry_run:
@@ -135,7 +160,7 @@ def pause(lake: Lake, *, id: str, dry_run: bool, as_json: bool) -> None:
 
     \b
     Examples:
-      penstock jobs pause 3f2c...
+      penstock jobs pause 3f2c
     """
     job = lake.job(id)
     if not dry_run:
@@ -153,7 +178,7 @@ def resume(lake: Lake, *, id: str, dry_run: bool, as_json: bool) -> None:
 
     \b
     Examples:
-      penstock jobs resume 3f2c...
+      penstock jobs resume 3f2c
     """
     job = lake.job(id)
     if not dry_run:
@@ -170,7 +195,7 @@ def logs(lake: Lake, *, id: str, as_json: bool) -> None:
 
     \b
     Examples:
-      penstock jobs logs 3f2c...
+      penstock jobs logs 3f2c
     """
     lines = lake.job(id).logs()
     if as_json:
@@ -190,9 +215,10 @@ def errors(lake: Lake, *, id: str, limit: int, as_json: bool) -> None:
 
     \b
     Examples:
-      penstock jobs errors 3f2c... --json
+      penstock jobs errors 3f2c --json
     """
-    found = lake.job(id).errors(limit)
+    job = lake.job(id)
+    found = job.errors(limit=limit)
     if as_json:
         echo_json(found)
         return
@@ -204,6 +230,8 @@ def errors(lake: Lake, *, id: str, limit: int, as_json: bool) -> None:
             click.echo(f"  {line}")
     if not found:
         click.echo("no row failed", err=True)
+    elif len(found) == limit and job.rows_failed > limit:
+        click.echo(f"{limit} of {job.rows_failed:,} rows; --limit shows more", err=True)
 
 
 def _tell_change(job: Job, verb: str, dry_run: bool, as_json: bool) -> None:
@@ -215,20 +243,20 @@ def _tell_change(job: Job, verb: str, dry_run: bool, as_json: bool) -> None:
 
 
 def _unfinished(lake: Lake) -> list[Job]:
-    found = lake.jobs(state="in_progress", limit=50)
+    found = lake.jobs(status="in_progress", limit=50)
     found.reverse()
     return found
 
 
-def _follow(jobs: list[Job]) -> bool:
-    """Print the progress of jobs until all have ended; returns whether all succeeded."""
+def _follow(jobs: list[Job]) -> None:
+    """Print the progress of jobs until all have ended."""
     started = time.monotonic()
     is_live = sys.stdout.isatty()
     before: list[str] = []
     while True:
-        found = [job.describe() for job in jobs]
+        ended = [job.done() for job in jobs]
         seconds = time.monotonic() - started
-        lines = [render(each["status"], each["properties"], seconds) for each in found]
+        lines = [render(job, seconds) for job in jobs]
         if is_live:
             if before:
                 # Move up to the first of the lines, to overwrite them.
@@ -241,6 +269,6 @@ def _follow(jobs: list[Job]) -> bool:
                 if line.rpartition("  ")[0] not in before:
                     click.echo(line)
         before = lines if is_live else [line.rpartition("  ")[0] for line in lines]
-        if all(each["status"] in FINISHED for each in found):
-            return all(each["status"] == SUCCEEDED for each in found)
+        if all(ended):
+            return
         time.sleep(LOOK_SECONDS)

@@ -46,7 +46,7 @@ def read_status(lake: Lake) -> dict[str, Any]:
         views = lake.views()
         stale = [name for name in views if lake.view(name).freshness().stale]
         found |= {"tables": len(lake.tables()), "views": len(views), "stale_views": stale}
-        found["jobs"] = {state: len(lake.jobs(state=state, limit=1000)) for state in ACTIVE}
+        found["jobs"] = {state: len(lake.jobs(status=state, limit=None)) for state in ACTIVE}
     return found
 
 

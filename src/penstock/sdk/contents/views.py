@@ -9,7 +9,7 @@ from penstock.sdk.contents.contents import MODES, IfExists, check_word, missing
 from penstock.sdk.contents.tables import Tables
 from penstock.sdk.functions.declared import Chunker, Udtf
 from penstock.sdk.functions.registered import RegisteredFunction
-from penstock.sdk.jobs.job import Job
+from penstock.sdk.jobs.job import follow_job
 from penstock.sdk.rows.types import Schema
 from penstock.sdk.views.altering import send_alteration
 from penstock.sdk.views.create import Source, choose_function, source_query, view_body
@@ -95,7 +95,7 @@ class Views(Tables):
                 send_alteration(view, body, wait=wait, progress=progress)
             return view
         if with_data and wait:
-            Job(self._wire, told["job_id"]).wait(progress=progress)
+            follow_job(self._wire, told["job_id"], wait=True, progress=progress)
         return View(self._wire, id)
 
     def drop_view(

@@ -2,39 +2,33 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
-from penstock.errors import JobCanceled, JobFailed
+from penstock.errors import (
+    InvalidRequest,
+    JobCanceled,
+    JobFailed,
+    TransactionNotFound,
+)
 from penstock.model.jobs import CANCELED, FINISHED, PAUSED, SUCCEEDED
 from penstock.retries import Backoff
 from penstock.sdk.connection.wire import Wire, path_of
+from penstock.sdk.jobs.facts import Facts, show_clock, show_property
 from penstock.sdk.jobs.progress import Display, open_display
+from penstock.sdk.jobs.row_errors import RowError, list_errors
 from penstock.sdk.show import html_table, show_time, to_time
 
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.05, 0.5
+# How many ids are named when several begin alike.
+ALIKE = 5
 
 
-@dataclass(frozen=True)
-class RowError:
-    """A row that a function failed on."""
+class Job(Facts):
+    """A backfill, a refresh or a preview that was requested.
 
-    row_id: int
-    column: str
-    function: str
-    function_version: str
-    error_type: str
-    message: str
-    inputs: str
-    traceback: str
-    tries: int
-    job_id: str
-
-
-class Job:
-    """A backfill, a refresh or a preview that was requested."""
+    Its attributes are as it was when it was asked last: when it was made, by `wait`, `done` and
+    `reload`, and by `cancel`, `pause` and `resume`.
+    """
 
     def __init__(self, wire: Wire, id: str, not_previewed: str = "") -> None:
         self._wire = wire
@@ -42,72 +36,17 @@ class Job:
         # Of a view's alteration: why its new functions were not tried on some rows before.
         self.not_previewed = not_previewed
 
-    @property
-    def status(self) -> str:
-        """QUEUED, RUNNING, PAUSED, SUCCEEDED, FAILED or CANCELED, as it is now."""
-        return str(self.describe()["status"])
+    def reload(self) -> "Job":
+        """Ask how it is now."""
+        found = self._wire.read(path_of("transaction", (self.id,), "describe"))
+        self._take(found["status"], found["properties"])
+        return self
 
-    @property
     def done(self) -> bool:
-        return self.status in FINISHED
+        """Ask whether it has ended, in whatever way."""
+        return self.reload().status in FINISHED
 
-    @property
-    def properties(self) -> dict[str, str]:
-        """Everything that is known of it, as text: `kind`, `target`, `rows_done`, `error` …"""
-        found: dict[str, str] = self.describe()["properties"]
-        return found
-
-    @property
-    def kind(self) -> str:
-        return self.properties["kind"]
-
-    @property
-    def target(self) -> str:
-        return self.properties["target"]
-
-    @property
-    def error(self) -> str:
-        """Why it failed; empty when it did not."""
-        return self.properties.get("error", "")
-
-    @property
-    def rows_done(self) -> int:
-        return self._number("rows_done")
-
-    @property
-    def rows_failed(self) -> int:
-        return self._number("rows_failed")
-
-    @property
-    def rows_left(self) -> int:
-        """Rows that a backfill left for another one, those aside that failed."""
-        return self._number("rows_left")
-
-    @property
-    def rows_by_state(self) -> dict[str, int] | None:
-        """All rows of the column after a backfill, as `fresh`, `stale`, `unfilled` or `failed`."""
-        found = self.properties.get("rows_by_state")
-        return None if found is None else msgspec.json.decode(found, type=dict[str, int])
-
-    @property
-    def function_calls(self) -> int:
-        """How many rows were given to the function, or partitions to a udtf."""
-        return self._number("function_calls")
-
-    @property
-    def version(self) -> int | None:
-        """The version that it committed or found."""
-        found = self.properties.get("version")
-        return None if found is None else int(found)
-
-    @property
-    def result(self) -> dict[str, Any]:
-        """What it reported at its end; empty before that."""
-        found = self._wire.read("/v1/jobs/describe", {"job_id": self.id})
-        result: dict[str, Any] = found.get("result") or {}
-        return result
-
-    def wait(self, timeout: float | None = None, progress: bool | None = None) -> "Job":
+    def wait(self, timeout: float | None = None, *, progress: bool | None = None) -> "Job":
         """Wait until it has succeeded, with a bar on a terminal or in a notebook.
 
         Raises JobFailed or JobCanceled when it ended otherwise, and TimeoutError when `timeout`
@@ -116,85 +55,72 @@ class Job:
         """
         display = open_display(progress)
         try:
-            found = self._follow(timeout, display)
+            self._follow(timeout, display)
         finally:
             display.close()
-        status, told = found["status"], found["properties"]
-        if status == SUCCEEDED:
+        if self.status == SUCCEEDED:
             return self
-        name = f"{told.get('kind', 'job')} of {told.get('target', '?')} (job {self.id})"
-        if status == CANCELED:
+        name = f"{self.kind or 'job'} of {self.target or '?'} (job {self.id})"
+        if self.status == CANCELED:
             raise JobCanceled(f"{name} was canceled")
-        raise JobFailed(
-            f"{name} failed: {told.get('error') or 'no reason was told'}",
+        error = JobFailed(
+            f"{name} failed: {self.error or 'no reason was told'}",
             detail="job.logs() and job.errors() tell more",
         )
+        error.add_note(error.detail)
+        raise error
 
     def cancel(self) -> "Job":
         """Ask for its end; a job that runs ends when its runner hears of it."""
         self._wire.change("/v1/jobs/cancel", {"job_id": self.id})
-        return self
+        return self.reload()
 
     def pause(self) -> "Job":
         """Have it wait until it is resumed; a job that runs pauses when its batches have ended."""
         self._wire.change("/v1/jobs/pause", {"job_id": self.id})
-        return self
+        return self.reload()
 
     def resume(self) -> "Job":
         """Have it go on from what it had finished when it was paused."""
         self._wire.change("/v1/jobs/resume", {"job_id": self.id})
-        return self
+        return self.reload()
 
-    def errors(self, limit: int = 100) -> list[RowError]:
-        """Rows that the function failed on in this job, the newest first."""
-        spec = self._wire.read("/v1/jobs/describe", {"job_id": self.id})["spec"]
-        return list_errors(self._wire, tuple(spec["table"]), job_id=self.id, limit=limit)
+    def errors(self, *, limit: int | None = None) -> list[RowError]:
+        """Rows that the function failed on in this job, the newest first: all, or so many."""
+        table = tuple(self.describe()["spec"]["table"])
+        return list_errors(self._wire, table, job_id=self.id, limit=limit)
 
     def logs(self) -> list[str]:
         """The lines of its log, with what the function printed."""
         return list(self._list_logs())
 
-    def __repr__(self) -> str:
-        found = self.describe()
-        told = found["properties"]
-        rows = _show_rows(told)
-        why = told.get("error") or told.get("waiting")
-        tail = f": {why}" if why else rows and f", {rows}"
-        return (
-            f"<Job {self.id}, {told.get('kind')} of {told.get('target')}, {found['status']}{tail}>"
-        )
-
-    def _repr_html_(self) -> str:
-        found = self.describe()
-        told = found["properties"]
-        rows = {"status": found["status"], **{k: told[k] for k in SHOWN if k in told}}
-        for key in ("created_at", "finished_at"):
-            if key in told:
-                rows[key] = show_time(to_time(told[key]))
-        return html_table(f"Job {self.id}", list(rows.items()))
-
     def describe(self) -> dict[str, Any]:
-        """Its `status` and `properties`, as the server tells them."""
-        path = path_of("transaction", (self.id,), "describe")
-        found: dict[str, Any] = self._wire.read(path)
+        """Its request, state and result, as the server tells them."""
+        found: dict[str, Any] = self._wire.read("/v1/jobs/describe", {"job_id": self.id})
         return found
 
-    def _number(self, key: str) -> int:
-        return int(float(self.properties.get(key, "0")))
+    def __repr__(self) -> str:
+        tail = self.error or self.waiting or self.summary
+        shown = f"{self.status}: {tail}" if tail else self.status
+        return f"<Job {self.id}, {self.kind} of {self.target}, {shown}>"
 
-    def _follow(self, timeout: float | None, display: Display) -> dict[str, Any]:
+    def _repr_html_(self) -> str:
+        rows = [("status", self.status), *list_facts(self)]
+        return html_table(f"Job {self.id}", rows)
+
+    def _follow(self, timeout: float | None, display: Display) -> None:
         deadline = None if timeout is None else time.monotonic() + timeout
         pauses = Backoff(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, 1.3)
         while True:
-            found = self.describe()
-            display.show(found["status"], found["properties"])
-            if found["status"] in FINISHED:
-                return found
+            self.reload()
+            display.show(self)
+            if self.status in FINISHED:
+                return
             if deadline is not None and time.monotonic() >= deadline:
-                waiting = found["properties"].get("waiting", "")
-                remedy = "; resume it" if found["status"] == PAUSED else waiting and f": {waiting}"
+                remedy = f": {self.waiting}" if self.waiting else ""
+                remedy = "; resume it" if self.status == PAUSED else remedy
                 raise TimeoutError(
-                    f"job {self.id} is {found['status']} after {timeout:g} seconds{remedy}"
+                    f"job {self.id} is {self.status} after {timeout:g} seconds{remedy}"
                 )
             self._wire.pause(pauses.take())
 
@@ -207,51 +133,68 @@ class Job:
                 yield f"{show_time(to_time(line['at']))} {line['level']:<7} {line['text']}"
 
 
+# What is shown of a job, as far as it is told.
 SHOWN = (
-    *("kind", "target", "mode", "reason", "rows_total", "rows_done", "rows_failed"),
-    *("rows_left", "rows_by_state"),
-    *(
-        "rows_inserted",
-        "rows_updated",
-        "rows_deleted",
-        "function_calls",
-        "version",
-        "error",
-        "waiting",
-    ),
+    *("kind", "target", "cluster", "phase", "mode", "reason", "rows_total", "rows_done"),
+    *("rows_failed", "rows_left", "rows_by_state", "rows_inserted", "rows_updated"),
+    *("rows_deleted", "function_calls", "calls_saved", "rows_per_second", "version", "attempt"),
+    *("runner", "error", "waiting"),
 )
 
 
-def list_errors(
-    wire: Wire,
-    table: tuple[str, ...],
-    *,
-    column: str | None = None,
-    job_id: str | None = None,
-    branch: str | None = None,
-    limit: int = 100,
-) -> list[RowError]:
-    """Rows of a table that functions failed on."""
-    body = {"column": column, "job_id": job_id, "branch": branch, "limit": limit}
-    records = wire.read(path_of("table", table, "errors"), body)["records"]
-    return [
-        RowError(
-            row_id=each["row_id"],
-            column=each["column"],
-            function=each["function"],
-            function_version=each["function_version"],
-            error_type=each["error_type"],
-            message=each["error_message"],
-            inputs=each["inputs"],
-            traceback=each["traceback"],
-            tries=each["tries"],
-            job_id=each["job_id"],
+def list_facts(job: Job) -> list[tuple[str, str]]:
+    """What people read of a job, with its times."""
+    told = job.properties
+    found = [(name, show_property(name, told[name])) for name in SHOWN if told.get(name)]
+    found.append(("requested", show_time(job.created_at)))
+    if job.started_at is not None and job.seconds is not None:
+        found.append(("started", show_time(job.started_at)))
+        took = "took" if job.finished_at else "runs for"
+        found.append((took, show_clock(job.seconds)))
+    if job.seconds_left is not None:
+        found.append(("left", f"about {show_clock(job.seconds_left)}"))
+    if job.finished_at is not None:
+        found.append(("finished", show_time(job.finished_at)))
+    return found
+
+
+def follow_job(
+    wire: Wire, id: str, *, wait: bool, progress: bool | None, not_previewed: str = ""
+) -> Job:
+    """The job that was requested, when it has ended or as it is now."""
+    job = Job(wire, id, not_previewed)
+    return job.wait(progress=progress) if wait else job.reload()
+
+
+def find_job(wire: Wire, id: str) -> Job:
+    """The job of this id, or whose id begins so."""
+    try:
+        return Job(wire, id).reload()
+    except TransactionNotFound:
+        found = list_jobs(wire, {"job_id": id}, ALIKE + 1) if id else []
+        if not found:
+            raise
+    if len(found) > 1:
+        ids = ", ".join(each.id for each in found[:ALIKE])
+        raise InvalidRequest(
+            f"the ids of several jobs begin with {id}: {ids}{', …' if len(found) > ALIKE else ''}",
+            detail="give more of the id",
         )
-        for each in records
-    ]
+    return found[0]
 
 
-def _show_rows(told: dict[str, str]) -> str:
-    if "rows_total" not in told:
-        return ""
-    return f"{int(told.get('rows_done', '0')):,} of {int(told['rows_total']):,} rows"
+def list_jobs(wire: Wire, wanted: dict[str, Any], limit: int | None) -> list[Job]:
+    """Jobs, the newest first."""
+    body = {**wanted, "properties": True, "limit": limit}
+    pages = wire.pages(
+        lambda token: wire.read("/v1/jobs/list", {**body, "page_token": token}), "jobs"
+    )
+    found: list[Job] = []
+    for page in pages:
+        for told in page:
+            job = Job(wire, told["job_id"])
+            job._take(told["status"], told["properties"])
+            found.append(job)
+        if limit is not None and len(found) >= limit:
+            break
+    return found[:limit]

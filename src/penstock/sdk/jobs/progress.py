@@ -4,12 +4,14 @@ import html
 import os
 import sys
 import time
-from collections.abc import Mapping
 from typing import Any, Protocol, TextIO
 
-from penstock.model.jobs import FINISHED, PAUSED, QUEUED, RUNNING
+from penstock.model.jobs import FINISHED, PAUSED, QUEUED, SUCCEEDED
 from penstock.sdk.connection.optional_libraries import load
+from penstock.sdk.jobs.facts import Facts, show_clock
 
+# What people are told of some phases.
+PHASES = {"starting": "waits for Spark"}
 WIDTH, MIN_WIDTH = 24, 6
 GAP = "  "
 # A cell in eighths.
@@ -19,7 +21,7 @@ BLOCKS = "▏▎▍▌▋▊▉"
 class Display(Protocol):
     """Where progress is shown."""
 
-    def show(self, status: str, told: Mapping[str, str]) -> None: ...
+    def show(self, job: Facts) -> None: ...
 
     def close(self) -> None: ...
 
@@ -37,7 +39,7 @@ def open_display(wanted: bool | None) -> Display:
 
 
 class NoDisplay:
-    def show(self, status: str, told: Mapping[str, str]) -> None:
+    def show(self, job: Facts) -> None:
         pass
 
     def close(self) -> None:
@@ -51,12 +53,11 @@ class Waits:
         self._stream = stream
         self._told = ""
 
-    def show(self, status: str, told: Mapping[str, str]) -> None:
-        why = told.get("waiting", "")
-        if why and why != self._told:
-            self._stream.write(f"{_name(told)} waits: {why}\n")
+    def show(self, job: Facts) -> None:
+        if job.waiting and job.waiting != self._told:
+            self._stream.write(f"{_name(job)} waits: {job.waiting}\n")
             self._stream.flush()
-        self._told = why
+        self._told = job.waiting
 
     def close(self) -> None:
         pass
@@ -72,13 +73,13 @@ class Terminal:
         self._last = ""
         self._waits = Waits(stream)
 
-    def show(self, status: str, told: Mapping[str, str]) -> None:
-        if self._is_live and "waiting" in told:
+    def show(self, job: Facts) -> None:
+        if self._is_live and job.waiting:
             self._stream.write("\r\x1b[K")
-        self._waits.show(status, told)
+        self._waits.show(job)
         # A line that fills the last column would wrap.
         width = _columns(self._stream) - 1
-        line = render(status, told, time.monotonic() - self._started, width)
+        line = render(job, time.monotonic() - self._started, width)
         if self._is_live:
             self._stream.write("\r\x1b[K" + line)
         elif _without_time(line) != self._last:
@@ -99,9 +100,9 @@ class Notebook:
         self._started = time.monotonic()
         self._handle: Any = None
 
-    def show(self, status: str, told: Mapping[str, str]) -> None:
+    def show(self, job: Facts) -> None:
         shown: Any = load("IPython.display", "a bar in a notebook")
-        page = shown.HTML(render_html(status, told, time.monotonic() - self._started))
+        page = shown.HTML(render_html(job, time.monotonic() - self._started))
         if self._handle is None:
             self._handle = shown.display(page, display_id=True)
         else:
@@ -111,54 +112,59 @@ class Notebook:
         pass
 
 
-def render(status: str, told: Mapping[str, str], seconds: float, width: int = 120) -> str:
+def render(job: Facts, seconds: float, width: int = 120) -> str:
     """A job's progress in one line; the bar, and then the name, use the room there is."""
-    name = _name(told)
-    done, total = read_progress(status, told)
-    parts = []
-    if status == QUEUED:
-        parts.append("waits for a runner")
-    elif total:
-        parts.append(f"{done / total:4.0%}  {done:,}/{total:,} rows")
-        if done and seconds >= 1 and status == RUNNING:
-            parts.append(f"{done / seconds:,.0f}/s")
-    if failed := _number(told, "rows_failed"):
-        parts.append(f"{failed:,} failed")
-    if status in FINISHED:
-        parts.append(status.lower())
-    elif status == PAUSED:
-        parts.append("paused until it is resumed")
-    elif told.get("pause_requested"):
-        parts.append("pausing")
-    rest = "  ".join([*parts, _clock(seconds)])
+    name = _name(job)
+    done, total = read_progress(job)
+    parts = _show_end(job) if job.status in FINISHED else _show_way(job, done, total)
+    rest = "  ".join([*parts, show_clock(seconds)])
     room = width - len(name) - len(rest) - len(GAP) * 2
     if total and room >= MIN_WIDTH:
         return f"{name}{GAP}{_bar(done / total, min(room, WIDTH))} {rest}"
     return f"{_shorten(name, width - len(rest) - len(GAP))}{GAP}{rest}"
 
 
-def render_html(status: str, told: Mapping[str, str], seconds: float) -> str:
-    done, total = read_progress(status, told)
+def _show_way(job: Facts, done: int, total: int) -> list[str]:
+    """How far a job is."""
+    if job.status == QUEUED:
+        return ["waits for a runner"]
+    parts = [f"{done / total:4.0%}  {done:,}/{total:,} rows"] if total else []
+    if job.phase and not (total and job.phase.startswith("computing")):
+        parts.append(PHASES.get(job.phase, job.phase))
+    if job.rows_failed:
+        parts.append(f"{job.rows_failed:,} failed")
+    if job.status == PAUSED:
+        return [*parts, "paused until it is resumed"]
+    if job.properties.get("pause_requested"):
+        return [*parts, "pausing"]
+    if job.rows_per_second:
+        parts.append(f"{job.rows_per_second:,.0f}/s")
+    if job.seconds_left is not None:
+        parts.append(f"{show_clock(job.seconds_left)} left")
+    return parts
+
+
+def _show_end(job: Facts) -> list[str]:
+    """How a job ended."""
+    summary = job.summary
+    return [f"{job.status.lower()}: {summary}" if summary else job.status.lower()]
+
+
+def render_html(job: Facts, seconds: float) -> str:
+    done, total = read_progress(job)
     bar = f'<progress value="{done}" max="{total}"></progress> ' if total else ""
-    return f"<div>{bar}<code>{html.escape(render(status, told, seconds))}</code></div>"
+    return f"<div>{bar}<code>{html.escape(render(job, seconds))}</code></div>"
 
 
-def _name(told: Mapping[str, str]) -> str:
-    return f"{told.get('kind', 'job')} {told.get('target', '')}".strip()
+def _name(job: Facts) -> str:
+    return f"{job.kind or 'job'} {job.target}".strip()
 
 
-def read_progress(status: str, told: Mapping[str, str]) -> tuple[int, int]:
+def read_progress(job: Facts) -> tuple[int, int]:
     """Rows that are done, and all of them."""
-    total = _number(told, "rows_total")
-    done = total if status == "SUCCEEDED" else _number(told, "rows_done")
+    total = job.rows_total or 0
+    done = total if job.status == SUCCEEDED else job.rows_done
     return min(done, total), total
-
-
-def _number(told: Mapping[str, str], key: str) -> int:
-    try:
-        return int(float(told.get(key, "0")))
-    except ValueError:
-        return 0
 
 
 def _bar(part: float, width: int) -> str:
@@ -168,11 +174,6 @@ def _bar(part: float, width: int) -> str:
 
 def _shorten(name: str, room: int) -> str:
     return name if len(name) <= room else name[: max(1, room - 1)] + "…"
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes}:{rest:02}"
 
 
 def _without_time(line: str) -> str:

@@ -12,10 +12,11 @@ from penstock.sdk.functions.packing import redeclaration, virtual_column
 from penstock.sdk.functions.registered import RegisteredFunction, read_function, use
 from penstock.sdk.functions.signatures import check_inputs, list_parameters
 from penstock.sdk.functions.types import read_type
-from penstock.sdk.jobs.job import Job, RowError, list_errors
+from penstock.sdk.jobs.job import Job, follow_job
 from penstock.sdk.jobs.options import BackfillOptions, to_body
 from penstock.sdk.jobs.plans import Plan
 from penstock.sdk.jobs.previews import Preview
+from penstock.sdk.jobs.row_errors import RowError, list_errors
 from penstock.sdk.tables.handle import Handle
 
 # Type checkers take a decorated class for the class that it was. A text is a registered function's
@@ -177,16 +178,15 @@ class Columns(Handle):
     ) -> Job:
         """Fill a column where it needs it; waits for the job unless `wait=False`."""
         told = self._change("backfill_column", self._backfill(column, options))
-        job = Job(self._wire, told["job_id"])
-        return job.wait(progress=progress) if wait else job
+        return follow_job(self._wire, told["job_id"], wait=wait, progress=progress)
 
     def explain_backfill(self, column: str, **options: Unpack[BackfillOptions]) -> Plan:
         """What a backfill would do, without doing it."""
         told = self._read("explain_backfill", self._backfill(column, options))
         return Plan(f"backfill of {self.name}.{column}", told)
 
-    def errors(self, column: str | None = None, limit: int = 100) -> list[RowError]:
-        """Rows that functions failed on, the newest first."""
+    def errors(self, column: str | None = None, *, limit: int | None = None) -> list[RowError]:
+        """Rows that functions failed on in any job, the newest first: all, or so many."""
         return list_errors(self._wire, self.id, column=column, branch=self._branch, limit=limit)
 
     def _path_of(self, column: str) -> str:

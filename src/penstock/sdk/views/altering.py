@@ -10,7 +10,7 @@ from penstock.sdk.connection.wire import path_of
 from penstock.sdk.functions.declared import Chunker, Udtf
 from penstock.sdk.functions.packing import encode_schema, udtf_spec
 from penstock.sdk.functions.registered import RegisteredFunction, read_function
-from penstock.sdk.jobs.job import Job
+from penstock.sdk.jobs.job import Job, follow_job
 from penstock.sdk.jobs.plans import Plan
 from penstock.sdk.rows.types import Schema, read_schema
 from penstock.sdk.show import show_time, to_time
@@ -171,8 +171,10 @@ def send_alteration(
     told = view._wire.change(path_of("materialized_view", view.id, "alter"), body)
     if told.get("job_id") is None:
         return None
-    job = Job(view._wire, told["job_id"], told.get("not_previewed", ""))
-    return job.wait(progress=progress) if wait else job
+    untried = told.get("not_previewed", "")
+    return follow_job(
+        view._wire, told["job_id"], wait=wait, progress=progress, not_previewed=untried
+    )
 
 
 def _read_settings(**given: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import msgspec
 from penstock.errors import Forbidden, NotFound, Unsupported
 from penstock.sdk.connection.names import show_id
 from penstock.sdk.connection.wire import path_of
-from penstock.sdk.jobs.job import Job
+from penstock.sdk.jobs.job import Job, follow_job
 from penstock.sdk.jobs.options import RefreshOptions, to_body
 from penstock.sdk.jobs.plans import Plan
 from penstock.sdk.show import html_table
@@ -77,8 +77,7 @@ class View(Alterable, Stored):
         """
         body = {"mode": mode, **to_body(options, RefreshOptions)}
         told = self._wire.change(self._path("refresh"), body)
-        job = Job(self._wire, told["job_id"])
-        return job.wait(progress=progress) if wait else job
+        return follow_job(self._wire, told["job_id"], wait=wait, progress=progress)
 
     def explain(self, *, mode: Mode | None = None, **options: Unpack[RefreshOptions]) -> Plan:
         """What a refresh would do, without doing it."""
@@ -97,7 +96,7 @@ class View(Alterable, Stored):
         """Refresh the view and compare it with its query computed anew: all of it, or some rows."""
         asked: RefreshOptions = {**options, "verify": True, "verify_rows": rows}
         job = self.refresh(mode=mode, progress=progress, **asked)
-        told = job.result.get("certificate")
+        told = job.properties.get("certificate")
         if not told:
             raise Unsupported(
                 f"the refresh of {self.name} (job {job.id}) has no certificate",

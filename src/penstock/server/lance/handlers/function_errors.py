@@ -8,6 +8,7 @@ from penstock.catalog.jobs import ledger
 from penstock.catalog.names import tables
 from penstock.jobs.ledger import CutFragment, LedgerFilter
 from penstock.model.branches import check_branch, show_branch
+from penstock.model.paging import make_token, request_page
 from penstock.server.lance.call import Body, Call, Text
 
 LIMIT, MAX_LIMIT = 100, 10_000
@@ -18,6 +19,8 @@ class ListErrors(Body):
     job_id: Text | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] | None = None
     branch: str | None = None
+    # Beyond lancedb's form.
+    page_token: str | None = None
 
 
 class ErrorRecord(msgspec.Struct):
@@ -49,10 +52,12 @@ class Fragment(msgspec.Struct):
     rows_recorded: int
 
 
-class Errors(msgspec.Struct):
+class Errors(msgspec.Struct, omit_defaults=True):
     records: list[ErrorRecord]
     fragments: list[Fragment]
     truncated: bool
+    # Beyond lancedb's form.
+    page_token: str | None = None
 
 
 _list = msgspec.json.Decoder(ListErrors)
@@ -64,12 +69,19 @@ async def list_errors(call: Call) -> Errors:
     wanted = LedgerFilter(
         table.id, check_branch(body.branch), body.column or None, body.job_id or None
     )
-    limit = min(body.limit or LIMIT, MAX_LIMIT)
-    found = await ledger.list_errors(call.catalog, wanted, limit)
+    scope = f"errors:{wanted.table_id}:{wanted.branch}:{wanted.column}:{wanted.job_id}"
+    page = request_page(scope, body.page_token, body.limit or LIMIT, MAX_LIMIT)
+    # The next page is one of the same version, so that new errors move nothing.
+    version, _, after = (page.after or "").partition(":")
+    found = await ledger.list_errors(
+        call.catalog, wanted, page.limit, int(version) if version else None, int(after or 0)
+    )
+    key = f"{found.version}:{int(after or 0) + len(found.entries)}"
     return Errors(
         [_to_record(entry) for entry in found.entries],
         [_to_fragment(each) for each in found.cut],
         found.is_truncated,
+        make_token(page, key) if found.is_truncated else None,
     )
 
 

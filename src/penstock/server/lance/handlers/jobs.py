@@ -75,8 +75,10 @@ class ListJobs(Body):
     table_name: Text | None = None
     limit: Limit | None = None
     page_token: str | None = None
-    # Beyond lancedb's form: tells more of each.
+    # Beyond lancedb's form: the beginning of an id; to tell more of each, or all.
+    job_id: Text | None = None
     detailed: bool | None = None
+    properties: bool | None = None
 
 
 class NamedJob(Body):
@@ -114,6 +116,12 @@ class DetailedJob(ListedJob, omit_defaults=True):
     pause_requested: bool = False
     progress: dict[str, Value] = {}
     error: str = ""
+
+
+class ToldJob(DetailedJob, omit_defaults=True):
+    """A listed job with all that a description has."""
+
+    properties: dict[str, str] = {}
 
 
 class ListedJobs(msgspec.Struct, omit_defaults=True):
@@ -186,10 +194,15 @@ async def list_jobs(call: Call) -> ListedJobs:
         body.kind or body.job_type or None,
         body.target or body.table_name or None,
         only=call.only,
+        beginning=body.job_id or None,
     )
-    scope = msgspec.json.encode(["jobs", wanted.states, wanted.kind, wanted.target]).decode()
+    asked = ["jobs", wanted.states, wanted.kind, wanted.target, wanted.beginning]
+    scope = msgspec.json.encode(asked).decode()
     page = request_page(scope, body.page_token, body.limit, call.max_page)
     found = await jobs.list_jobs(call.catalog, page, wanted)
+    if body.properties:
+        told = [await _to_told(call, job) for job in found.items]
+        return ListedJobs(told, found.token)
     show = to_detailed if body.detailed else _to_listed
     return ListedJobs([show(job) for job in found.items], found.token)
 
@@ -330,3 +343,11 @@ def to_detailed(job: Job) -> DetailedJob:
         progress=show_progress(job),
         error=job.error[:MAX_ERROR],
     )
+
+
+async def _to_told(call: Call, job: Job) -> ToldJob:
+    detailed = to_detailed(job)
+    properties = await waiting.describe(call.catalog, job)
+    if "error" in properties:
+        properties["error"] = detailed.error
+    return ToldJob(**msgspec.structs.asdict(detailed), properties=properties)
