@@ -64,6 +64,10 @@ class Catalog:
     merge_locks: "WeakValueDictionary[tuple[str, str], asyncio.Lock]" = field(
         default_factory=WeakValueDictionary
     )
+    # By work, table and branch: held by the upkeep that is running there.
+    upkeep_locks: "WeakValueDictionary[tuple[str, str, str], asyncio.Lock]" = field(
+        default_factory=WeakValueDictionary
+    )
     # Branches with commits, and when (monotonic) to look for staged leftovers there.
     visits: dict[tuple[str, str], tuple[Table, float]] = field(default_factory=dict)
 

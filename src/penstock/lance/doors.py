@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
-    from lance import indices, namespace
+    from lance import indices, namespace, optimize
     from lance_namespace import errors as namespace_errors
 
     from penstock.lance.columns import sql_types
@@ -28,6 +28,7 @@ else:
     lance = LateModule("lance")
     lance_namespace = LateModule("lance_namespace")
     namespace = LateModule("lance.namespace")
+    optimize = LateModule("lance.optimize")
     namespace_errors = LateModule("lance_namespace.errors")
     np = LateModule("numpy")
     pa = LateModule("pyarrow")
@@ -54,6 +55,7 @@ __all__ = [
     "namespace",
     "namespace_errors",
     "np",
+    "optimize",
     "ordering",
     "outside_blobs",
     "pa",

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.aio.generated.readable import AsyncReadable
 from penstock.sdk.tables.stored import Stored
+from penstock.sdk.tables.upkeep import WEEK
 
 if TYPE_CHECKING:
+    import datetime
     from collections.abc import Sequence
     from typing import Unpack
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.sdk.jobs.row_errors import RowError
     from penstock.sdk.tables.columns import Fills
     from penstock.sdk.tables.refs import Branch, Index, Tag, Version
+    from penstock.sdk.tables.upkeep import CleanupResult, CompactionResult
 
 
 class AsyncStored(AsyncReadable):
@@ -250,4 +253,33 @@ class AsyncStored(AsyncReadable):
 
     async def drop_index(self, name: str) -> Self:
         found: Self = await self._run(self._wrapped.drop_index, name)
+        return found
+
+    async def compact(self) -> CompactionResult:
+        """Merge small files, and leave deleted rows out of them; no value changes.
+
+        The server works in pieces, so others read and write meanwhile, and whoever stops in the
+        middle has what was done until then.
+        """
+        found: CompactionResult = await self._run(self._wrapped.compact)
+        return found
+
+    async def cleanup(
+        self,
+        *,
+        older_than: datetime.timedelta = WEEK,
+        keep_versions: int = 1,
+        dry_run: bool = False,
+    ) -> CleanupResult:
+        """Remove versions that were replaced so long ago, and the files that only they had.
+
+        The newest `keep_versions` stay in any case, and so does what a tag, a branch, a column, a
+        view, a job or kept work needs.
+        """
+        found: CleanupResult = await self._run(
+            self._wrapped.cleanup,
+            older_than=older_than,
+            keep_versions=keep_versions,
+            dry_run=dry_run,
+        )
         return found

@@ -25,9 +25,11 @@ from penstock.errors import (
     PenstockError,
     TagAlreadyExists,
     TagNotFound,
+    VersionNotFound,
 )
 from penstock.jobs.doors import leftovers
 from penstock.lance import refs
+from penstock.lance.doors import lance
 from penstock.lance.refs import Branch, Tag
 from penstock.lance.session.remote import Location
 from penstock.lance.storage.lake import Place
@@ -67,6 +69,7 @@ async def create_tag(
                 f"table {table} has a tag {name!r} already",
                 detail="update it, or choose another name",
             )
+        await _check_tagged(catalog, table, name, tag)
     return transaction
 
 
@@ -80,6 +83,7 @@ async def update_tag(
     tag.version, tag.branch, tag.manifest_size = version, branch or None, target.manifest_size
     async with _noted(catalog, "UpdateTableTag", table, name, origin, was) as transaction:
         await catalog.lake.run(refs.update_tag, catalog.lake.place(table.location), name, tag)
+        await _check_tagged(catalog, table, name, tag)
     return transaction
 
 
@@ -106,8 +110,9 @@ async def create_branch(
     origin: Origin = NOBODY,
 ) -> str | None:
     """Start a branch at a version of another, by default the newest."""
-    start = (await reconcile.get_version_of_branch(catalog, table, source, version)).version
     async with _claim(catalog, table, name):
+        # With the claim, from which on no clean-up takes it.
+        start = (await reconcile.get_version_of_branch(catalog, table, source, version)).version
         if await _exists(catalog, table, name):
             raise BranchAlreadyExists(
                 f"table {table} has a branch {name!r} already",
@@ -152,15 +157,37 @@ async def restore(
 ) -> int:
     """Make an old version the newest of its branch; returns the new number."""
     await reconcile.get_version_of_branch(catalog, table, branch, version)
-    return await datasets.change(
-        catalog, table, branch, lambda dataset: refs.restore(dataset, version), origin
-    )
+
+    async def is_there(tx: Transaction) -> None:
+        # A clean-up may take it meanwhile, with files that the new version would name.
+        if await versions.find(tx, table.id, branch, version) is None:
+            raise _gone(table, version)
+
+    def run(dataset: "lance.LanceDataset") -> int:
+        return refs.restore(dataset, version)
+
+    return await datasets.change(catalog, table, branch, run, origin, guard=is_there)
 
 
 async def find_transaction(catalog: Catalog, table: Table, branch: str, version: int) -> str | None:
     """Lance's id of the commit that made a version."""
     found = await versions.find(catalog.database, table.id, branch, version)
     return found.transaction_id or None if found is not None else None
+
+
+async def _check_tagged(catalog: Catalog, table: Table, name: str, tag: Tag) -> None:
+    """Take a tag back whose version a clean-up took before it saw the tag."""
+    found = await versions.find(catalog.database, table.id, tag.branch or MAIN, tag.version)
+    if found is None:
+        await catalog.lake.run(refs.delete_tag, catalog.lake.place(table.location), name)
+        raise _gone(table, tag.version)
+
+
+def _gone(table: Table, version: int) -> VersionNotFound:
+    return VersionNotFound(
+        f"version {version} of table {table} was cleaned up meanwhile",
+        detail="list the table's versions to see which there are",
+    )
 
 
 async def _list(

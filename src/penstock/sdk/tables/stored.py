@@ -10,12 +10,13 @@ from penstock.sdk.show import html_table, show_filler
 from penstock.sdk.tables.columns import Columns
 from penstock.sdk.tables.history import History
 from penstock.sdk.tables.readable import Readable
+from penstock.sdk.tables.upkeep import Upkeep
 
 if TYPE_CHECKING:
     import lance
 
 
-class Stored(Readable, Columns, History):
+class Stored(Readable, Columns, History, Upkeep):
     """A name with rows of its own, on its main branch at the newest version unless asked else."""
 
     def describe(self) -> dict[str, Any]:

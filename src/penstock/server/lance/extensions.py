@@ -20,6 +20,7 @@ from penstock.server.lance.handlers import (
     materialized_views,
     previews,
     queries,
+    upkeep,
 )
 from penstock.server.lance.handlers.explore import (
     cells,
@@ -60,6 +61,7 @@ from penstock.server.lance.rules import (
     RUN_SQL,
     SEE_NAMESPACE,
     SIGNED_IN,
+    WRITE_TABLE,
 )
 from penstock.server.runner_api import leases as runner
 from penstock.server.runner_api import results as runner_results
@@ -244,6 +246,8 @@ EXTENSIONS = (
         method="GET",
         also="POST",
     ),
+    changes("CompactTable", "table/{id}/compact", upkeep.compact, WRITE_TABLE, work=QUERIES),
+    changes("CleanUpTable", "table/{id}/cleanup", upkeep.clean_up, OWN_TABLE, work=QUERIES),
     reads("ListJobs", "jobs/list", jobs.list_jobs, SIGNED_IN),
     reads("DescribeJob", "jobs/describe", jobs.describe, READ_JOB),
     changes("CancelJob", "jobs/cancel", jobs.cancel, CANCEL_JOB, recover=recover.canceled_job),

@@ -78,5 +78,7 @@ CHANGES: dict[str, Prepare] = {
     "DeleteFromTable": lambda s, ns: lance(f"{with_rows(s, ns)}/delete", {"predicate": "id = 1"}),
     "CreateTableIndex": create_index,
     "CreateTableScalarIndex": create_scalar_index,
+    "CompactTable": lambda s, ns: lance(f"{with_rows(s, ns)}/compact"),
+    "CleanUpTable": lambda s, ns: lance(f"{with_rows(s, ns)}/cleanup", {"older_than_seconds": 0}),
     "DropTableIndex": lambda s, ns: lance(f"{with_index(s, ns)}/index/i/drop"),
 }

@@ -31,11 +31,12 @@ LANCE = {
     "MergeInsertIntoTable UpdateTable DeleteFromTable AlterTableBackfillColumns CreateTableIndex "
     "CreateTableScalarIndex DropTableIndex CreateTableTag DeleteTableTag UpdateTableTag "
     "CreateTableBranch DeleteTableBranch RefreshMaterializedView PreviewColumn "
-    "BeginUpload CompleteUpload AbortUpload",
+    "BeginUpload CompleteUpload AbortUpload CompactTable",
     "owner": "CreateNamespace DropNamespace RegisterTable DropTable DeregisterTable RenameTable "
     "UpdateTableSchemaMetadata AlterTableAlterColumns UpdateFieldMetadata AlterTableDropColumns "
     "CreateTable CloneTable AlterTableAddColumns CreateMaterializedView DeclareTable "
     "AlterMaterializedView ExplainAlterMaterializedView ConsentMaterializedView "
+    "CleanUpTable "
     "DropMaterializedView AlterFunction DropFunction CreateView AlterView DropView",
 }
 LANCE_NEEDS = {name: role for role, names in LANCE.items() for name in names.split()}

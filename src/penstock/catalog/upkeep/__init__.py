@@ -1,0 +1,1 @@
+"""Keeping tables small: compaction, removal of old versions, and policies for both."""
