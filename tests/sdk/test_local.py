@@ -91,11 +91,10 @@ def test_a_server_may_stay(tmp_path: Path) -> None:
 
 
 def test_a_server_that_somebody_started_is_found(tmp_path: Path) -> None:
-    with (
-        servers.running(tmp_path / "data") as server,
-        penstock.connect(data=tmp_path / "data") as lake,
-    ):
-        assert lake.url == server.url
+    with servers.running(tmp_path / "data") as server:
+        with penstock.connect(data=tmp_path / "data") as lake:
+            assert lake.url == server.url
+        server.stop()
     assert not (tmp_path / "data" / FILE).exists()
 
 

@@ -185,6 +185,7 @@ class Wire:
         pauses = Backoff(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS)
         while True:
             wait = pause = pauses.take()
+            has_answer = False
             try:
                 answer = send()
             except httpx.TransportError as error:
@@ -192,13 +193,13 @@ class Wire:
             else:
                 if answer.is_success:
                     return answer
-                problem = to_error(answer)
+                problem, has_answer = to_error(answer), True
                 # Where there is no runner, somebody has to start one first.
                 if answer.status_code not in BUSY or START_RUNNER in problem.detail:
                     raise problem
                 wait = max(pause, _retry_after(answer))
             if body is not None and not body.can_repeat:
-                raise _broken_off(problem, body)
+                raise _broken_off(problem, body, has_answer=has_answer)
             if time.monotonic() + wait > deadline:
                 raise problem from None
             # Clients that were refused together should not come back together.
@@ -335,16 +336,16 @@ def _retry_after(answer: httpx.Response) -> float:
         return 0.0
 
 
-def _broken_off(problem: PenstockError, body: Body) -> PenstockError:
+def _broken_off(problem: PenstockError, body: Body, *, has_answer: bool) -> PenstockError:
     """What to tell of rows that were on their way and cannot be read again."""
     once = "the rows can be read only once, so they were not sent again"
-    if body.is_sent and isinstance(problem.__cause__, httpx.TransportError):
+    if body.is_sent and not has_answer:
         return OutcomeUnknown(
             f"all rows were sent, and then {problem.message}",
             detail="look whether they came in before you give them anew",
         )
-    problem.detail = f"nothing was written, and {once}: give them anew"
-    return problem
+    told = f"nothing was written, and {once}: give them anew"
+    return type(problem)(problem.message, detail=told)
 
 
 def _is_here(url: str) -> bool:
