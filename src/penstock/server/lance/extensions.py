@@ -20,7 +20,6 @@ from penstock.server.lance.handlers import (
     materialized_views,
     previews,
     queries,
-    upkeep,
 )
 from penstock.server.lance.handlers.explore import (
     cells,
@@ -32,6 +31,7 @@ from penstock.server.lance.handlers.explore import (
     progress,
 )
 from penstock.server.lance.handlers.functions import functions
+from penstock.server.lance.handlers.upkeep import requests as upkeep
 from penstock.server.lance.handlers.views import alterations as view_alterations
 from penstock.server.lance.handlers.views import iceberg as iceberg_views
 from penstock.server.lance.lancedb.operations import LANCEDB
