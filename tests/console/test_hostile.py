@@ -79,7 +79,7 @@ def test_text_that_turns_direction_turns_nothing_around_it(pit: Page) -> None:
 def test_names_with_slashes_and_percents_have_addresses(pit: Page) -> None:
     pit.open("/catalog").press(SCRIPT).settle()
     pit.press("a/b%2F..c").settle()
-    pit.see("1 rows", ".marks")
+    pit.see("1 row", ".marks")
     pit.open(pit.address())
     pit.see("a/b%2F..c", "h1")
 

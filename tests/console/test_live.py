@@ -184,6 +184,11 @@ def test_a_page_goes_on_when_its_server_was_restarted(page: Page, tmp_path: Path
         again.report(job, **progress(700)).raise_for_status()
         page.see("700 / 1,000", ".figure")
         page.miss("The server does not answer")
+        server.kill()
+        # A page whose module cannot come now.
+        page.press("SQL").see("goes on by itself", "[role=alert]")
+    with servers.running(data, "--port", port, environ=CLUSTERS):
+        page.see("Statement", "h2")
         page.open("/jobs")
         page.see("70 %", "td")
     page.complaints()

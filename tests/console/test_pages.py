@@ -9,18 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from selenium.webdriver.common.keys import Keys
 
-import penstock
 from tests.console.conftest import LakeServer
 from tests.harness.clients.browser import Page
 from tests.harness.processes import servers
 from tests.harness.processes.waiting import until
 
 MAX_FIRST_LOAD = 200_000
-
-
-@penstock.udf
-def shout(name: str) -> str:
-    return name.upper()
 
 
 def has_content(file: Path) -> bool:
@@ -188,21 +182,6 @@ def test_computed_columns_tell_their_rows_by_state_and_what_a_backfill_would_do(
     console.see("update", ".bar-label")
 
 
-def test_a_view_tells_its_contract_and_what_a_refresh_would_do(console: Page) -> None:
-    console.open("/view/shop/large")
-    console.see("at most 1 min behind", "dd")
-    console.see("never refreshed", ".state")
-    console.see("the view was never filled", ".plan")
-    console.see("shop.orders", "a.object")
-    console.press("Definition")
-    console.see("WHERE amount > 50", "pre.code")
-
-
-def test_the_address_of_a_view_as_a_table_leads_to_the_view(console: Page) -> None:
-    console.open("/table/shop/large?tab=rows")
-    assert console.address() == "/view/shop/large?tab=rows"
-
-
 def test_jobs_are_listed_by_state_and_kind(console: Page, shown: LakeServer) -> None:
     shown.server.post("/v1/materialized_view/shop$largest/refresh").raise_for_status()
     console.open("/jobs")
@@ -212,6 +191,10 @@ def test_jobs_are_listed_by_state_and_kind(console: Page, shown: LakeServer) -> 
     assert "state=FAILED" in console.address()
     console.press("all").settle()
     console.see("queued", "td .state")
+    console.write("Table", "shop.orders", enter=True)
+    console.miss("shop.largest", "td a")
+    console.write("Table", "shop.largest", enter=True)
+    console.see("shop.largest", "td a")
 
 
 def test_sql_answers_as_a_table_and_is_remembered(console: Page) -> None:
@@ -307,19 +290,6 @@ def test_the_drawing_is_exported_as_svg_that_needs_no_style_sheet(console: Page)
     assert "class=" not in text
 
 
-def test_a_view_without_rows_and_a_function_have_pages(console: Page, shown: LakeServer) -> None:
-    shown.lake.create_iceberg_view("shop.cheap", "SELECT name FROM shop.prices")
-    console.open("/catalog/shop").press("cheap").settle()
-    assert console.address() == "/iceberg-view/shop/cheap"
-    console.see("SELECT name FROM shop.prices", "pre.code")
-    console.press("Rows")
-    console.see("apple", "td")
-    shown.lake.create_function("shop.shout", shout)
-    console.open("/catalog/shop").press("shout").settle()
-    assert console.address() == "/function/shop/shout"
-    console.see("shout", "h1")
-
-
 def test_all_rows_of_a_statement_are_downloaded(console: Page, tmp_path: Path) -> None:
     console.driver.execute_cdp_cmd(
         "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
@@ -351,19 +321,6 @@ def test_a_drop_asks_names_what_depends_on_it_and_can_take_it_along(
     assert console.address() == "/catalog/shop"
     console.settle()
     assert not any(console.offers(each) for each in ("gone", "follows"))
-
-
-def test_the_freshness_contract_of_a_view_is_changed(console: Page, shown: LakeServer) -> None:
-    shown.lake.create_view("shop.kept", "SELECT name FROM shop.prices")
-    console.open("/view/shop/kept").see("refreshed when somebody asks", "dd")
-    console.press("Change").write("so many seconds behind", "300")
-    console.write("this schedule", "0 6 * * MON-FRI").press("Save")
-    console.see("at most 5 min behind", "dd")
-    console.see("0 6 * * MON-FRI", "dd")
-    console.see("in ", "dd time")
-    console.press("Definition").press("Alter").write("Query", "SELECT nothing FROM shop.prices")
-    console.press("Explain")
-    console.see("nothing", "dialog [role=alert]")
 
 
 def test_a_namespace_with_many_tables_comes_page_by_page(console: Page, shown: LakeServer) -> None:

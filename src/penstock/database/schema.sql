@@ -57,12 +57,13 @@ CREATE TABLE table_sizes (
     byte_count BIGINT NOT NULL
 );
 
--- By how much a table grew on a day, which counts from 1970.
+-- By how much a table grew on a day, which counts from 1970, and how many versions came.
 CREATE TABLE table_growth (
     table_id KEYTEXT NOT NULL REFERENCES tables (id),
     day BIGINT NOT NULL,
     row_count BIGINT NOT NULL,
     byte_count BIGINT NOT NULL,
+    commits BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (table_id, day)
 );
 

@@ -132,9 +132,9 @@ def test_each_node_says_whether_it_is_up_to_date(land: View) -> None:
         "t.size": "unfilled",
         "i": None,
         "j": None,
-        "v": "stale",
-        "w": "stale",
-        "m": "stale",
+        "v": "unfilled",
+        "w": "unfilled",
+        "m": "unfilled",
     }
 
 

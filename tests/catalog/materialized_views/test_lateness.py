@@ -1,5 +1,6 @@
 """How late a view was, told from its refreshes."""
 
+import time
 from typing import Any
 
 from tests.harness.data.tables import code
@@ -22,21 +23,50 @@ def test_a_view_that_was_never_refreshed_has_no_points(server: Server, cluster: 
     assert ([each["state"] for each in found["refreshes"]], found["points"]) == (["QUEUED"], [])
 
 
-def test_lateness_is_told_before_and_after_each_refresh(server: Server, cluster: str) -> None:
+def test_lateness_falls_with_a_refresh_and_rises_from_the_first_change_that_is_missed(
+    server: Server, cluster: str
+) -> None:
     view = make_view(server, cluster)
     view.request()
     view.work()
+    time.sleep(0.05)
+    view.insert()
+    time.sleep(0.05)
     view.insert()
     view.request()
     view.work()
     found = told(view)
     assert [each["state"] for each in found["refreshes"]] == ["SUCCEEDED", "SUCCEEDED"]
     assert found["refreshes"][0]["result"]["rows_inserted"] > 0
-    # After the first, then before and after the second.
-    lags = [each["lag_seconds"] for each in found["points"]]
-    assert len(lags) == 3
-    assert (lags[0], lags[2]) == (0, 0)
-    assert lags[1] > 0
+    # The first refresh, the first insert, before and after the second refresh, and now.
+    first, missed, before, after, now = found["points"]
+    assert [each["lag_seconds"] for each in (first, missed, after, now)] == [0] * 4
+    assert before["at"] - missed["at"] == round(1000 * before["lag_seconds"]) >= 50
+    assert first["at"] < missed["at"] < before["at"] == after["at"] <= now["at"]
+
+
+def test_what_a_view_misses_now_is_told_in_the_line_its_description_and_the_overview(
+    server: Server, cluster: str
+) -> None:
+    view = make_view(server, cluster)
+    view.request()
+    view.work()
+    view.ask("alter", {"target_lag_seconds": 1, "auto_refresh": True}).raise_for_status()
+    view.insert()
+    time.sleep(1.1)
+    line = told(view)
+    assert line["target_lag_seconds"] == 1
+    *_, missed, now = line["points"]
+    assert missed["lag_seconds"] == 0
+    properties = server.post(f"/v1/table/{view.id}/describe").json()["properties"]
+    assert properties["penstock.late"] == "true"
+    lags = [now["lag_seconds"], float(properties["penstock.lag_seconds"])]
+    body = {"days": 90}
+    worst = server.post("/v1/overview", body).json()["views"]["worst"]
+    [shown] = [each for each in worst if each["id"] == view.id.split("$")]
+    assert shown["late"]
+    assert all(1 < lag < 60 for lag in [*lags, shown["lag_seconds"]])
+    assert lags == sorted(lags)
 
 
 def test_only_a_materialized_view_has_refreshes(server: Server, cluster: str) -> None:

@@ -82,7 +82,7 @@ async def describe_object(tracer: Tracer, id: str) -> Node | None:
         lag = await freshness.find_lag_millis(tracer.tx, standing)
         target = view.target_lag_seconds
         is_late = lag is not None and target is not None and lag > target * 1000
-        state = LATE if is_late else STALE
+        state = LATE if is_late else UNFILLED if view.watermark is None else STALE
     return replace(
         node,
         kind=MATERIALIZED,

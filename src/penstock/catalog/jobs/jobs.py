@@ -43,6 +43,7 @@ COLUMNS = (
 )
 PURGE_AT_ONCE = 500
 MAX_MAKERS = 500
+TARGETS = ("target", "object", "replace(target, '$', '.')", "replace(object, '$', '.')")
 # As a condition of SQL.
 UNFINISHED = "state IN ('QUEUED', 'RUNNING', 'PAUSED')"
 WORKS_ON = (
@@ -176,7 +177,9 @@ async def list_jobs(catalog: Catalog, page: PageRequest, wanted: JobFilter) -> P
     if wanted.kind is not None:
         conditions.append(f"kind = {place(wanted.kind)}")
     if wanted.target is not None:
-        conditions.append(f"(target = {place(wanted.target)} OR object = {place(wanted.target)})")
+        # As it is stored, or with dots, as people write it.
+        forms = [f"{each} = {place(wanted.target)}" for each in TARGETS]
+        conditions.append(f"({' OR '.join(forms)})")
     if wanted.ids is not None:
         conditions.append(f"id IN ({', '.join(place(id) for id in wanted.ids) or 'NULL'})")
     if wanted.beginning is not None:

@@ -3,6 +3,8 @@
 import msgspec
 
 from penstock.catalog.jobs import jobs
+from penstock.catalog.materialized_views import freshness
+from penstock.catalog.materialized_views.materialized_views import MaterializedView
 from penstock.database.interface import Transaction
 from penstock.model.identifiers import to_path
 from penstock.model.jobs import SUCCEEDED, Job
@@ -28,12 +30,13 @@ async def list_refreshes(tx: Transaction, view_id: str) -> list[Job]:
     return [jobs.to_job(row) for row in rows]
 
 
-async def find_points(tx: Transaction, refreshes: list[Job]) -> list[Point]:
-    """How late a view was just before and just after each refresh, as far as is still known.
+async def find_points(tx: Transaction, view: MaterializedView, refreshes: list[Job]) -> list[Point]:
+    """How late a view was since its oldest refresh here, as a line of straight parts.
 
-    Its own sources count: what they are made from themselves does not.
+    It falls with each refresh, and rises from the first change that the view missed. Before the
+    last refresh its own sources count: what they are made from themselves does not.
     """
-    points = list[Point]()
+    line = _Line()
     before: dict[str, int] = {}
     for job in reversed(refreshes):
         if job.state != SUCCEEDED or job.finished_at is None:
@@ -41,10 +44,26 @@ async def find_points(tx: Transaction, refreshes: list[Job]) -> list[Point]:
         after = await _read_versions(tx, job)
         for versions in (before, after):
             if versions:
-                lag = await _find_lag(tx, versions, job.finished_at)
-                points.append(Point(job.finished_at, lag / 1000))
+                line.add(job.finished_at, await _find_lag(tx, versions, job.finished_at))
         before = after
-    return points
+    clock = await tx.fetch_one("SELECT now_millis()")
+    standing = await freshness.Tracer(tx).trace(view)
+    lag = await freshness.find_lag_millis(tx, standing) if standing.is_stale else 0
+    if line.points and clock is not None and lag is not None:
+        line.add(clock[0], lag)
+    return line.points
+
+
+class _Line:
+    """Points of a line that rises by a second each second, from the change that was missed."""
+
+    def __init__(self) -> None:
+        self.points = list[Point]()
+
+    def add(self, at: int, lag: int) -> None:
+        if lag and self.points and self.points[-1].at < at - lag:
+            self.points.append(Point(at - lag, 0))
+        self.points.append(Point(at, lag / 1000))
 
 
 async def _read_versions(tx: Transaction, job: Job) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 Nobody else needs it, and a commit must not pay for it. One table at a time is opened, and then the
 server rests, so that a first look at many tables takes a while and disturbs nobody. What a table
-grew by counts for the day of its newest version.
+grew by counts for the day of its newest version, and each version for its own day.
 """
 
 import asyncio
@@ -29,6 +29,7 @@ PAGE = 500
 # So many tables are opened in one look, so many seconds lie between the beginnings of two, and the
 # server rests so many times as long as opening a table took.
 MAX_OPENED, PAUSE_SECONDS, REST = 2_000, 5.0, 3
+NOTHING = (0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Growth:
     day: int
     rows: int
     bytes: int
+    # How many versions came on the day.
+    commits: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ async def look(catalog: Catalog) -> bool:
 async def sum_up(tx: Transaction, only: Sequence[str] | None, today: int, days: int) -> Size:
     """The sizes of all tables that holders of these grants see, now and at the end of each day."""
     count, rows, size = 0, 0, 0
-    grown: dict[int, tuple[int, int]] = {}
+    grown: dict[int, tuple[int, int, int]] = {}
     for within, values in await _list_parts(tx, only):
         # From the names on, so that what is not asked for is not looked at.
         relations = "objects o CROSS JOIN {0} s WHERE s.table_id = o.id AND" if within else "{0} s"
@@ -108,13 +111,17 @@ async def sum_up(tx: Transaction, only: Sequence[str] | None, today: int, days: 
         count, rows, size = count + row[0], rows + int(row[1] or 0), size + int(row[2] or 0)
         growth = relations.format("table_growth")
         joint = "AND" if within else "WHERE"
-        for day, more, larger in await tx.fetch(
-            f"SELECT s.day, sum(s.row_count), sum(s.byte_count) FROM {growth} {within} "
-            f"{joint} s.day > ${len(values) + 1} GROUP BY s.day",
+        for day, *more in await tx.fetch(
+            "SELECT s.day, sum(s.row_count), sum(s.byte_count), sum(s.commits) "
+            f"FROM {growth} {within} {joint} s.day > ${len(values) + 1} GROUP BY s.day",
             *(*values, today - days),
         ):
-            before = grown.get(day, (0, 0))
-            grown[day] = before[0] + int(more), before[1] + int(larger)
+            before = grown.get(day, NOTHING)
+            grown[day] = (
+                before[0] + int(more[0]),
+                before[1] + int(more[1]),
+                before[2] + int(more[2]),
+            )
     return Size(count, rows, size, _list_days(rows, size, grown, range(today, today - days, -1)))
 
 
@@ -138,13 +145,13 @@ async def _list_parts(
 
 
 def _list_days(
-    rows: int, size: int, grown: Mapping[int, tuple[int, int]], newest_first: Iterable[int]
+    rows: int, size: int, grown: Mapping[int, tuple[int, int, int]], newest_first: Iterable[int]
 ) -> list[Growth]:
     """What there was at the end of each day, reckoned back from what there is now."""
     found = list[Growth]()
     for day in newest_first:
-        found.append(Growth(day, rows, size))
-        more, larger = grown.get(day, (0, 0))
+        more, larger, commits = grown.get(day, NOTHING)
+        found.append(Growth(day, rows, size, commits))
         rows, size = rows - more, size - larger
     return found[::-1]
 
@@ -195,7 +202,7 @@ async def _record(
     known = await tx.fetch_one(
         "SELECT version, row_count, byte_count FROM table_sizes WHERE table_id = $1", id
     )
-    before = (0, 0) if known is None else (known[1], known[2])
+    then, *before = (0, 0, 0) if known is None else known
     rows, size = before if found is None else found
     await tx.fetch(
         "INSERT INTO table_sizes (table_id, version, row_count, byte_count) "
@@ -203,11 +210,21 @@ async def _record(
         "row_count = excluded.row_count, byte_count = excluded.byte_count",
         *(id, version.version, rows, size),
     )
-    if (rows, size) != before:
+    grown = {version.timestamp_millis // DAY_MILLIS: (rows - before[0], size - before[1], 0)}
+    for day, commits in await tx.fetch(
+        f"SELECT timestamp_millis / {DAY_MILLIS}, count(*) FROM table_versions WHERE table_id = $1 "
+        "AND branch = $2 AND version > $3 AND version <= $4 AND hidden = 0 GROUP BY 1",
+        *(id, MAIN, then, version.version),
+    ):
+        grown[day] = (*grown.get(day, NOTHING)[:2], commits)
+    for day, more in grown.items():
+        if more == NOTHING:
+            continue
         await tx.fetch(
-            "INSERT INTO table_growth (table_id, day, row_count, byte_count) "
-            "VALUES ($1, $2, $3, $4) ON CONFLICT (table_id, day) DO UPDATE SET "
+            "INSERT INTO table_growth (table_id, day, row_count, byte_count, commits) "
+            "VALUES ($1, $2, $3, $4, $5) ON CONFLICT (table_id, day) DO UPDATE SET "
             "row_count = table_growth.row_count + excluded.row_count, "
-            "byte_count = table_growth.byte_count + excluded.byte_count",
-            *(id, version.timestamp_millis // DAY_MILLIS, rows - before[0], size - before[1]),
+            "byte_count = table_growth.byte_count + excluded.byte_count, "
+            "commits = table_growth.commits + excluded.commits",
+            *(id, day, *more),
         )

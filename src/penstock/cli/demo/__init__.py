@@ -8,9 +8,18 @@ import click
 
 from penstock.cli.demo.story import tell
 
+KEPT = "./penstock-demo"
+
 
 @click.command()
-@click.option("--keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep the lake here.")
+@click.option(
+    "--keep",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    is_flag=False,
+    flag_value=KEPT,
+    help=f"Keep the lake here; without DIR in {KEPT}.",
+)
 def command(keep: Path | None) -> None:
     """See all of it work in a minute, on a server of its own.
 

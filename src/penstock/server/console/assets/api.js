@@ -19,6 +19,7 @@ export class Unreachable extends Error {
   constructor() {
     super("the server does not answer");
     this.status = 0;
+    this.isAway = true;
     this.detail = "It may be starting again. The console goes on by itself when it is back.";
   }
 }

@@ -2,6 +2,7 @@
 
 import { onAnswer } from "./api.js";
 import { fill, h } from "./dom.js";
+import { poll } from "./live.js";
 import { failure, skeleton } from "./parts/panels.js";
 import { listenForSlash } from "./parts/search.js";
 import { go, link, read, start } from "./router.js";
@@ -24,9 +25,13 @@ const PAGES = {
   access: () => import("./pages/access.js"),
 };
 
+const AWAY_SECONDS = 2;
+
 let frame = null;
 let leaving = new AbortController();
 let moved = false;
+let waiting = null;
+let needsReload = false;
 
 async function show(address) {
   leaving.abort();
@@ -69,11 +74,38 @@ async function show(address) {
   }
 }
 
+/** A module that did not come: the server is away, or was upgraded and has other modules now. */
 function reloadAdvice(cause) {
+  needsReload = true;
+  awaitServer();
   throw Object.assign(new Error("the page could not be loaded", { cause }), {
-    detail: "The server may have been upgraded, or does not answer. Reload the page.",
+    detail: "The server may have been upgraded, or does not answer. The console goes on by itself when it is back.",
     status: 0,
+    isAway: true,
   });
+}
+
+/** Ask until the server is back; then what could not be shown is shown. */
+function awaitServer() {
+  if (waiting) return;
+  waiting = new AbortController();
+  const { signal } = waiting;
+  const ask = async () => {
+    await load();
+    waiting.abort();
+    waiting = null;
+    if (needsReload) return reload();
+    if (document.querySelector("main .failure.away")) show(read());
+  };
+  setTimeout(() => poll(ask, AWAY_SECONDS, signal), AWAY_SECONDS * 1000);
+}
+
+/** Once for each set of modules: one that is broken is not asked for again and again. */
+function reload() {
+  needsReload = false;
+  if (sessionStorage.getItem("penstock.reloaded") === import.meta.url) return;
+  sessionStorage.setItem("penstock.reloaded", import.meta.url);
+  location.reload();
 }
 
 async function begin() {
@@ -86,7 +118,10 @@ async function begin() {
     return;
   }
   let signedIn = session().signed_in;
-  onAnswer((what) => what === "ended" && end());
+  onAnswer((what) => {
+    if (what === "ended") end();
+    if (what === "away") awaitServer();
+  });
   onSession((told) => {
     frame?.tellSession();
     if (told.signed_in === signedIn) return;

@@ -29,7 +29,7 @@ export async function render({ id, query, signal }) {
       title: name(id.at(-1)),
       marks: [
         h("span", { class: "quiet" }, `Iceberg table, format ${metadata["format-version"]}`),
-        /^\d+$/.test(rows ?? "") ? h("span", { class: "quiet" }, count(Number(rows), "row")) : null,
+        /^\d+$/.test(rows ?? "") ? h("span", { class: "quiet" }, `· ${count(Number(rows), "row")}`) : null,
       ],
       actions: [
         h("a", { class: "button", href: link("lineage", id, { kind: "iceberg_table" }) }, "Lineage"),

@@ -11,7 +11,7 @@ import { facts, list, loaded, pageHead, panel, tabs } from "../parts/panels.js";
 import { go, link } from "../router.js";
 import { rights } from "../session.js";
 import { showType } from "./table/schema.js";
-import { sqlText } from "./view/definition.js";
+import { sqlText } from "../parts/queries.js";
 
 const ROWS = 50;
 
@@ -37,7 +37,7 @@ export async function render({ id, query, signal }) {
     }),
     tabs(
       [
-        ["definition", "Definition", () => definition(view)],
+        ["definition", "Definition", () => definition(view, roles.includes("owner") ? () => alter(id, view) : null)],
         ["rows", "Rows", () => firstRows(id, signal)],
         ["versions", "Versions", () => versions(view)],
       ],
@@ -46,14 +46,14 @@ export async function render({ id, query, signal }) {
   ];
 }
 
-function definition(view) {
+function definition(view, alter) {
   const columns = (view.schema?.fields ?? []).map((field) => [name(field.name), h("code", {}, showType(field.type))]);
   return h(
     "div",
     { class: "panels" },
     panel(
       "Query",
-      { wide: true, hint: view.dialect },
+      { wide: true, hint: view.dialect, actions: alter ? h("button", { type: "button", class: "button", onclick: alter }, "Alter") : null },
       sqlText(view.query),
       facts([
         ["Dialects", (view.dialects ?? []).map((each) => (typeof each === "string" ? each : each.dialect)).join(", ")],
@@ -62,6 +62,22 @@ function definition(view) {
     ),
     panel("Columns", {}, list(["Column", "Type"], columns, { label: "Columns" })),
   );
+}
+
+function alter(id, view) {
+  const box = h("textarea", { rows: 8, value: view.query, spellcheck: "false", "aria-label": "Query" });
+  confirm({
+    title: ["Alter ", name(id.at(-1))],
+    fields: [h("label", { class: "field" }, `Query, in ${view.dialect}`, box), h("span", { class: "quiet" }, "It becomes a new version, and the current one. It is checked first; the versions before stay.")],
+    button: "Alter",
+    danger: false,
+    wide: true,
+    act: () => change(path("view", id, "alter"), { query: box.value.trim() }),
+    done: () => {
+      toast(name(id.at(-1)), " has a new version");
+      go(location.pathname);
+    },
+  });
 }
 
 function firstRows(id, signal) {

@@ -1,6 +1,6 @@
 // One job: how far it is while it runs, what it did, what failed, and its log.
 
-import { change, get, post } from "../api.js";
+import { change, get, path, post } from "../api.js";
 import { fill, h } from "../dom.js";
 import { compact, count, duration, moment, number, parse, percent } from "../format.js";
 import { follow, poll } from "../live.js";
@@ -21,7 +21,10 @@ const REFRESH = "refresh";
 // Somebody waits for their answers: they are not paused.
 const AWAITED = new Set(["preview", "statement", "analysis"]);
 
+// What is asked for again with a job.
+const SAME = ["branch", "where", "read_version", "num_frags", "task_size", "concurrency", "commit_granularity", "force", "src_version", "output_limit"];
 const WORDS = { starting: "starting Spark" };
+const WORKED_ON = { refresh: "materialized_view", create_function: "function" };
 const TONES = { queued: "idle", paused: "idle", planning: "calm", starting: "calm", finishing: "calm", committing: "good", verifying: "warn" };
 
 export const title = ({ id }) => `Job ${id[0]}`;
@@ -29,7 +32,7 @@ export const title = ({ id }) => `Job ${id[0]}`;
 export async function render({ id: [id], signal }) {
   const job = await post("/v1/jobs/describe", { job_id: id }, signal);
   const told = job.status;
-  const table = tableOf(told.target ?? "");
+  const table = findTable(told.target ?? "", job.spec ?? {});
   const [roles] = table.length ? await rights([{ kind: "table", id: table }], signal) : [[]];
   const marks = h("div", { class: "marks" });
   const actions = h("div", { class: "actions" });
@@ -111,7 +114,7 @@ export async function render({ id: [id], signal }) {
   }
 
   function canRepeat(properties) {
-    return properties.kind === "backfill" || properties.kind === REFRESH;
+    return properties.kind === "backfill" || (properties.kind === REFRESH && !job.spec.alteration);
   }
 
   async function retry(onlyFailed) {
@@ -186,11 +189,15 @@ export async function render({ id: [id], signal }) {
   ];
 }
 
-/** The table of `a$b.column`, as its names. */
-function tableOf(target) {
-  const names = target.split("$");
-  if (!target) return [];
-  return [...names.slice(0, -1), names.at(-1).split(".")[0]];
+/** The table of `a$b.column`: names may hold the signs between them, so what was asked for decides. */
+function findTable(target, { table: asked = [], column, columns }) {
+  if (!asked.length) return [];
+  const filled = columns?.[0] ?? column;
+  const known = asked.join("$") + (filled ? `.${filled}` : "");
+  if (target === known) return asked;
+  // It was renamed since.
+  const rest = filled && target.endsWith(`.${filled}`) ? target.slice(0, -filled.length - 1) : target;
+  return rest.split("$");
 }
 
 function stateOf(job) {
@@ -239,7 +246,8 @@ function showFacts(job, properties, table) {
   const time = (key) => (properties[key] ? moment(properties[key]) : null);
   const certificate = parse(properties.certificate);
   return facts([
-    ["Works on", table.length ? objectLink("table", table) : null],
+    ["Works on", table.length ? objectLink(WORKED_ON[job.job_type] ?? "table", table) : null],
+    properties.waiting ? ["Waits", h("bdi", {}, properties.waiting)] : null,
     ["Id", h("code", {}, job.job_id)],
     ["Mode", properties.mode ? `${properties.mode}: ${properties.reason ?? ""}` : null],
     ["Attempt", properties.attempt ? `${properties.attempt} of ${properties.max_attempts}` : null],
@@ -262,8 +270,8 @@ function rowsChanged(properties) {
 
 /** "computing shop$view" as people read it. */
 function showPhase(text) {
-  const [word, view] = text.split(" ", 2);
-  return [WORDS[word] ?? word, view ? [" ", name(showTarget(view))] : null];
+  const [word, ...view] = text.split(" ");
+  return [WORDS[word] ?? word, view.length ? [" ", name(showTarget(view.join(" ")))] : null];
 }
 
 /** A lane for each thing that an attempt did, however often it came back to it. */
@@ -279,10 +287,14 @@ function showPhases(phases) {
   return phaseLine([...lanes.values()]);
 }
 
+/** The same once more; or of a backfill only the rows that failed. */
 function request(job, table, onlyFailed) {
-    const path = table.map(encodeURIComponent).join("%1F");
-  if (job.job_type === REFRESH) return change(`/v1/materialized_view/${path}/refresh?delimiter=%1F`);
-  const target = job.status.target.split("$").at(-1);
-  const column = target.slice(target.indexOf(".") + 1);
-  return change(`/v1/table/${path}/backfill_column?delimiter=%1F`, { column, errors_only: onlyFailed || undefined });
+  const { spec } = job;
+  const asked = Object.fromEntries(SAME.map((key) => [key, spec[key] || undefined]));
+  asked.cluster = job.status.cluster || undefined;
+  if (job.job_type === REFRESH) {
+    const more = { mode: spec.mode, verify: spec.verify || undefined, verify_rows: spec.verify_rows ?? undefined, cascade: spec.upstream?.length ? true : undefined };
+    return change(path("materialized_view", table, "refresh"), { ...asked, ...more });
+  }
+  return change(path("table", table, "backfill_column"), { ...asked, column: spec.column, errors_only: onlyFailed || undefined });
 }

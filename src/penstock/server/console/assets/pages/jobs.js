@@ -12,7 +12,7 @@ import { note } from "../router.js";
 const PAGE = 50;
 const SECONDS = 5;
 const STATES = ["RUNNING", "QUEUED", "PAUSED", "SUCCEEDED", "FAILED", "CANCELED"];
-const KINDS = ["backfill", "refresh", "preview", "statement", "analysis"];
+const KINDS = ["backfill", "refresh", "preview", "statement", "analysis", "create_function"];
 
 export const title = () => "Jobs";
 
@@ -40,7 +40,7 @@ export async function render({ query, signal }) {
     "select",
     { "aria-label": "Kind of job", onchange: () => change({ kind: kind.value }) },
     h("option", { value: "" }, "all kinds"),
-    KINDS.map((each) => h("option", { value: each }, each)),
+    KINDS.map((each) => h("option", { value: each }, each.replaceAll("_", " "))),
   );
   kind.value = wanted.kind;
   const table = h("input", {
@@ -70,7 +70,7 @@ export async function render({ query, signal }) {
       detailed: true,
       state: wanted.state || undefined,
       kind: wanted.kind || undefined,
-      table_name: wanted.table ? wanted.table.replaceAll(".", "$") : undefined,
+      table_name: wanted.table || undefined,
       limit: size,
     };
     try {
@@ -92,7 +92,7 @@ export async function render({ query, signal }) {
     if (!jobs.length) return nothing(wanted);
     const rows = jobs.map((job) => [
       targetLink(job),
-      h("span", { class: "quiet" }, job.job_type),
+      h("span", { class: "quiet" }, job.job_type.replaceAll("_", " ")),
       state(job.status),
       howFar(job),
       h("time", { title: moment(job.created_at_millis), class: "quiet" }, ago(job.created_at_millis)),

@@ -88,7 +88,7 @@ function welcome() {
     { wide: true, class: "welcome" },
     empty("Make a first table", "From Python, with “pip install penstock[client]”:", [FIRST]),
     empty("Then a view that follows it", "A materialized view keeps the rows of its query:", [FIRST_VIEW]),
-    empty("Or look at a lake that has something in it", null, ["penstock demo --keep"]),
+    empty("Or look at a lake that has something in it", "It is made in a minute, and tells how to open it:", ["penstock demo --keep"]),
   );
 }
 
@@ -207,7 +207,7 @@ function healthPanel({ database, runners = [] }) {
   );
 }
 
-function growthPanels({ days = [], commits = [], size }) {
+function growthPanels({ days = [], size }) {
   const shown = [];
   if (days.length) {
     const told = days.map((each) => ({
@@ -220,11 +220,9 @@ function growthPanels({ days = [], commits = [], size }) {
     }));
     shown.push(panel("Jobs a day", { hint: "succeeded, canceled, failed" }, dayChart(told, "Jobs")));
   }
-  if (commits.length) {
-    const points = commits.map((each) => ({ day: each.day, parts: [["good", each.versions, "versions"]] }));
-    shown.push(panel("Commits a day", { hint: "versions of tables" }, dayChart(points, "Versions")));
-  }
   if (size?.tables && size.days?.length > 1) {
+    const commits = size.days.map((each) => ({ day: each.day, parts: [["good", each.commits, "commits"]] }));
+    shown.push(panel("Commits a day", { hint: "versions of tables and views" }, dayChart(commits, "Commits")));
     const over = (key) => size.days.map((each) => ({ at: Date.parse(each.day), value: each[key] }));
     shown.push(
       panel("Storage", { hint: bytes(size.bytes) }, timeChart(over("bytes"), { label: "Bytes", unit: "bytes" })),

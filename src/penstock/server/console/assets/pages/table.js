@@ -2,7 +2,7 @@
 
 import { ApiError, change, path, post } from "../api.js";
 import { fill, h } from "../dom.js";
-import { number } from "../format.js";
+import { count } from "../format.js";
 import { confirm, toast } from "../parts/dialogs.js";
 import { dependentsOf, dropParams } from "../parts/dependents.js";
 import { crumbs, name } from "../parts/names.js";
@@ -90,7 +90,7 @@ export async function countRows({ id, at, is_only_declared: isEmpty, signal }, p
   if (isEmpty) return;
   try {
     const found = await post(path("table", id, "count_rows"), at, signal);
-    fill(place, h("span", { class: "quiet" }, `${number(found)} rows`));
+    fill(place, h("span", { class: "quiet" }, `· ${count(found, "row")}`));
   } catch (error) {
     // The rows' own tab tells why they cannot be read.
     if (!(error instanceof ApiError) && error.name !== "AbortError") throw error;

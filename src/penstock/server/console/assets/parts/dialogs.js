@@ -40,7 +40,7 @@ export function open(title, body, { class: more = "" } = {}) {
  * Ask, then act. `look` finds what would be lost and what depends on it and returns elements;
  * `word` has to be typed when it is given.
  */
-export function confirm({ title, text, act, button, look = null, word = null, danger = true, done }) {
+export function confirm({ title, text = null, fields = null, act, button, look = null, word = null, danger = true, wide = false, done }) {
   const place = h("div", {});
   const told = look ? loaded(look, (found) => found, { lines: 2 }) : null;
   const typed = word === null ? null : h("input", { type: "text", autocomplete: "off", oninput: check });
@@ -53,6 +53,7 @@ export function confirm({ title, text, act, button, look = null, word = null, da
     "form",
     { method: "dialog", onsubmit: run },
     text ? h("p", {}, text) : null,
+    fields ? h("div", { class: "ask" }, fields) : null,
     told,
     typed ? h("label", { class: "field" }, h("span", {}, "Type ", h("bdi", { class: "mono" }, word), " to confirm"), typed) : null,
     place,
@@ -63,7 +64,7 @@ export function confirm({ title, text, act, button, look = null, word = null, da
       yes,
     ),
   );
-  const dialog = open(title, form, { class: "narrow" });
+  const dialog = open(title, form, { class: wide ? "" : "narrow" });
   if (!danger) form.querySelector("footer .button").replaceChildren("Cancel");
   (typed ?? form.querySelector("footer .button")).focus();
 

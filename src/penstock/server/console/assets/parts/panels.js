@@ -37,7 +37,7 @@ export function skeleton(lines = 3) {
 export function failure(error, again = null) {
   return h(
     "div",
-    { class: "failure", role: "alert" },
+    { class: ["failure", error.isAway && "away"], role: "alert" },
     icon("warn"),
     h(
       "div",

@@ -56,7 +56,7 @@ function sources(versions) {
     from === null ? "never read" : `version ${from}`,
     `version ${to}`,
     h("meter", { min: 0, max: most, value: to - (from ?? 0), "aria-label": "versions between" }),
-    `${number(to - (from ?? 0))} between`,
+    `${count(to - (from ?? 0), "version")} between`,
   ]);
   return list(["Source", "The view has", "It gets", "", ""], rows, { label: "Sources" });
 }

@@ -62,6 +62,8 @@ class SizeOfDay(msgspec.Struct):
     day: str
     rows: int
     bytes: int
+    # How many versions came on the day.
+    commits: int
 
 
 class ShownSize(msgspec.Struct):
@@ -120,7 +122,10 @@ async def get(call: Call) -> ShownOverview:
             found.size.rows,
             found.size.bytes,
             sizes.has_seen_all(catalog),
-            [SizeOfDay(_show_day(each.day), each.rows, each.bytes) for each in found.size.days],
+            [
+                SizeOfDay(_show_day(each.day), each.rows, each.bytes, each.commits)
+                for each in found.size.days
+            ],
         ),
         catalog.database.kind,
     )

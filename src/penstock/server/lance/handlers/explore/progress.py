@@ -63,7 +63,7 @@ class ShownRefresh(msgspec.Struct, omit_defaults=True):
 class Refreshes(msgspec.Struct, omit_defaults=True):
     # The newest first.
     refreshes: list[ShownRefresh]
-    # How late the view was, just before and just after each of them; the oldest first.
+    # How late the view was since the oldest of them, as a line of straight parts up to now.
     points: list[Point]
     target_lag_seconds: int | None = None
 
@@ -90,7 +90,7 @@ async def list_refreshes(call: Call) -> Refreshes:
     database = call.catalog.database
     view = await materialized_views.get(database, call.id)
     found = await lateness.list_refreshes(database, view.table.id)
-    points = await database.read(lateness.find_points, found)
+    points = await database.read(lateness.find_points, view, found)
     return Refreshes([_show(job) for job in found], points, view.target_lag_seconds)
 
 

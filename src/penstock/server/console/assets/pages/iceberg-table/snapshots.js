@@ -50,7 +50,7 @@ function showRef([ref, { type }]) {
 
 function amount(value, sign, tone) {
   if (!isCount(value) || Number(value) === 0) return null;
-  return h("span", { class: tone }, `${sign}${number(Number(value))} rows`);
+  return h("span", { class: tone }, `${sign}${count(Number(value), "row")}`);
 }
 
 /** Summaries are what engines wrote into them. */

@@ -26,7 +26,7 @@ function tags(about) {
       const rows = Object.entries(found).map(([tag, told]) => [
         h("a", { href: link(page(about), id, { version: told.version, branch: told.branch }) }, name(tag)),
         `version ${told.version}`,
-        mayWrite ? remove(`tag ${tag}`, () => change(path("table", id, "tags/delete"), { tag }), place) : "",
+        isKept(tag) ? h("span", { class: "quiet" }, "kept for a job or view") : mayWrite ? remove(`tag ${tag}`, () => change(path("table", id, "tags/delete"), { tag }), place) : "",
       ]);
       return rows.length
         ? list(["Tag", "Is", ""], rows, { label: "Tags" })
@@ -37,10 +37,15 @@ function tags(about) {
   return panel("Tags", {}, place, mayWrite ? tagForm(about, place) : null);
 }
 
+/** Whether a tag is there for a job's or view's sake: without it they would compute again. */
+export function isKept(tag) {
+  return tag.startsWith("penstock-");
+}
+
 function tagForm({ id, version, at }, place) {
   const box = h("input", { type: "text", "aria-label": "Name of a new tag", placeholder: "Name", required: true });
   const number_ = h("input", { type: "number", min: 1, value: String(at.version ?? version ?? 1), "aria-label": "Version to tag" });
-  return form([box, number_], "Tag it", async () => {
+  return form([box, h("label", {}, "version", number_)], "Tag it", async () => {
     await change(path("table", id, "tags/create"), { tag: box.value, version: Number(number_.value), branch: at.branch });
     box.value = "";
     place.reload();

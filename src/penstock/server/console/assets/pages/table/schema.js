@@ -28,7 +28,7 @@ export function schemaTab(about) {
   table.querySelector("tbody").replaceWith(body);
   return [
     panel("Columns", { hint: number(fields.length) }, table, more),
-    propertiesPanel("Properties", Object.entries(properties).filter(([key]) => !key.startsWith("penstock."))),
+    properties["penstock.kind"] ? null : propertiesPanel("Properties", Object.entries(properties).filter(([key]) => !key.startsWith("penstock."))),
     propertiesPanel("Metadata of the schema", Object.entries(metadata)),
   ];
 }

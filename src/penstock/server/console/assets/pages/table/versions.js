@@ -2,13 +2,14 @@
 
 import { change, path, post } from "../../api.js";
 import { fill, h } from "../../dom.js";
-import { ago, moment, number } from "../../format.js";
+import { ago, count, moment } from "../../format.js";
 import { bars, timeChart } from "../../parts/charts.js";
 import { confirm, toast } from "../../parts/dialogs.js";
 import { jobLink, name } from "../../parts/names.js";
 import { paged } from "../../parts/pager.js";
 import { empty, list, loaded, panel } from "../../parts/panels.js";
 import { go, link } from "../../router.js";
+import { isKept } from "./refs.js";
 
 const PAGE = 50;
 
@@ -64,7 +65,7 @@ export function versionsTab(about) {
       h("span", { class: "operation" }, WORDS[each.operation] ?? each.operation),
       each.job_id ? jobLink(each.job_id, each.job_type ?? "job") : null,
       grown,
-      h("span", { class: "quiet" }, each.rows === undefined ? "" : `${number(each.rows)} rows`),
+      h("span", { class: "quiet" }, each.rows === undefined ? "" : count(each.rows, "row")),
       h("time", { class: "quiet", title: moment(each.at), datetime: new Date(each.at).toISOString() }, ago(each.at)),
       h("span", { class: "row" }, (each.tags ?? []).map(showTag)),
       mayRestore && each.version !== newest
@@ -92,8 +93,8 @@ export function versionsTab(about) {
 
 /** Jobs keep the versions that they read by tags of their own, which tell people little. */
 function showTag(tag) {
-  const isOurs = tag.startsWith("penstock-");
-  return h("span", { class: `tag ${isOurs ? "ours" : ""}`, title: tag }, isOurs ? "kept by a view" : name(tag));
+  const isOurs = isKept(tag);
+  return h("span", { class: `tag ${isOurs ? "ours" : ""}`, title: tag }, isOurs ? "kept for a job or view" : name(tag));
 }
 
 const WORDS = {
@@ -107,7 +108,7 @@ function showGrowth(place, rows, before) {
   if (rows === undefined || before === undefined || rows === before) return;
   const grown = rows - before;
   place.className = grown > 0 ? "grown" : "shrunk";
-  fill(place, `${grown > 0 ? "+" : "−"}${number(Math.abs(grown))} rows`);
+  fill(place, `${grown > 0 ? "+" : "−"}${count(Math.abs(grown), "row")}`);
 }
 
 /** The names of tags by the version of this branch that they are on. */

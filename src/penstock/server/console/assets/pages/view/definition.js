@@ -1,21 +1,22 @@
 // The query or function of a view, how to alter it, and what it was before.
 
-import { change, path, post } from "../../api.js";
+import { path, post } from "../../api.js";
 import { fill, h } from "../../dom.js";
-import { ago, count, moment, number, parse } from "../../format.js";
+import { ago, moment, number } from "../../format.js";
 import { copyButton } from "../../parts/copy.js";
-import { confirm, toast } from "../../parts/dialogs.js";
 import { jobLink, name } from "../../parts/names.js";
 import { paged } from "../../parts/pager.js";
-import { facts, loaded, panel } from "../../parts/panels.js";
-import { showPlan } from "../../parts/plan.js";
-import { go, link } from "../../router.js";
+import { facts, list, panel } from "../../parts/panels.js";
+import { showQuery, sqlText } from "../../parts/queries.js";
+import { alterDefinition, alterProperties } from "./alter.js";
 
 const KINDS = { query: "a query", udtf: "a function of tables", chunker: "a function that cuts rows into several" };
 
 export function definitionTab(view) {
   const { told, roles } = view;
   const isQuery = told.kind === "query";
+  const mayAlter = roles.includes("owner") && !view.at.version && !view.at.branch;
+  const maker = h("span", {});
   return h(
     "div",
     { class: "panels" },
@@ -26,39 +27,43 @@ export function definitionTab(view) {
         hint: KINDS[told.kind] ?? told.kind,
         actions: [
           told.query ? copyButton(showQuery(told.query)) : null,
-          isQuery && roles.includes("owner") && told.query
-            ? h("button", { type: "button", class: "button", onclick: () => alter(view) }, "Alter")
-            : null,
+          mayAlter ? h("button", { type: "button", class: "button", onclick: () => alterDefinition(view) }, "Alter") : null,
         ],
       },
       told.query ? sqlText(showQuery(told.query)) : h("p", { class: "quiet" }, "It is too long to be told."),
       facts([
-        ["Made from", Object.entries(told.watermark ?? {}).map(([key, version]) => h("div", {}, name(key.replaceAll("$", ".")), ` at version ${version}`))],
+        isQuery ? null : ["Function", maker],
+        madeFrom(told.watermark),
       ]),
     ),
-    panel("History", { wide: true, hint: "the newest first" }, history(view)),
+    propertiesPanel(view, mayAlter),
+    panel("History", { wide: true, hint: "the newest first" }, history(view, maker)),
   );
 }
 
-/** The SQL of a query, out of the JSON forms that a client may have sent it in. */
-export function showQuery(text) {
-  const told = parse(text);
-  if (told && typeof told === "object") return typeof told.sql === "string" ? told.sql : JSON.stringify(told, null, 2);
-  return text;
+function madeFrom(watermark) {
+  const known = Object.entries(watermark ?? {});
+  if (!known.length) return null;
+  return ["Made from", known.map(([key, version]) => h("div", {}, name(key.replaceAll("$", ".")), ` at version ${version}`))];
 }
 
-export function sqlText(text) {
-  return h("pre", { class: "code", tabindex: "0" }, h("bdi", {}, text));
+function propertiesPanel(view, mayAlter) {
+  const pairs = Object.entries(view.properties).filter(([key]) => !key.startsWith("penstock."));
+  const actions = mayAlter ? h("button", { type: "button", class: "button", onclick: () => alterProperties(view, pairs) }, "Change properties") : null;
+  const rows = pairs.map(([key, value]) => [name(key), h("code", {}, h("bdi", {}, value))]);
+  return panel("Properties", { wide: true, actions }, rows.length ? list(["Key", "Value"], rows, { label: "Properties" }) : h("p", { class: "quiet" }, "None."));
 }
 
-function history({ id, signal }) {
+/** What it was; `maker` is told the function of today. */
+function history({ id, signal }, maker) {
   const items = h("ul", { class: "stack" });
   const ask = async (token) => {
     const query = token ? { page_token: token } : {};
     const found = await post(path("materialized_view", id, "history", { limit: 20, ...query }), {}, signal);
     return { items: found.definitions, token: found.page_token };
   };
-  const show = (found) =>
+  const show = (found) => {
+    if (found[0]?.function && !items.childElementCount) fill(maker, name(found[0].function));
     items.append(
       ...found.map((each) =>
         h(
@@ -83,41 +88,6 @@ function history({ id, signal }) {
         ),
       ),
     );
+  };
   return [items, paged(ask, show, () => h("p", { class: "quiet" }, "It is as it was made."), { signal })];
-}
-
-function alter({ id, told, signal }) {
-  const box = h("textarea", { rows: 10, value: showQuery(told.query), spellcheck: "false", "aria-label": "Query" });
-  const place = h("div", {});
-  const dialect = parse(told.query)?.dialect;
-  const query = () => (dialect ? JSON.stringify({ sql: box.value, dialect }) : box.value);
-  const explain = () =>
-    fill(
-      place,
-      loaded(() => post(path("materialized_view", id, "explain_alter"), { source_query: query() }, signal), showAlteration, { signal }),
-    );
-  confirm({
-    title: ["Alter ", name(id.at(-1))],
-    text: [box, h("button", { type: "button", class: "button", onclick: explain }, "Explain"), place],
-    button: "Alter",
-    danger: false,
-    act: () => change(path("materialized_view", id, "alter"), { source_query: query() }),
-    done: ({ job_id: job }) => {
-      toast(job ? ["Altered by ", jobLink(job)] : "It means the same as before");
-      go(job ? link("job", [job]) : location.pathname);
-    },
-  });
-}
-
-function showAlteration(plan) {
-  const columns = (word) => plan[`columns_${word}`] ?? [];
-  return [
-    showPlan(plan),
-    facts(
-      ["kept", "computed", "dropped"].map((word) =>
-        columns(word).length ? [`Columns ${word}`, columns(word).map((each, index) => [index ? ", " : "", name(each)])] : null,
-      ),
-    ),
-    plan.rows_staying ? h("p", { class: "quiet" }, `${count(plan.rows_staying, "row")} stay where they are.`) : null,
-  ];
 }

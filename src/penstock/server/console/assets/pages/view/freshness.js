@@ -2,14 +2,15 @@
 
 import { change, path, post } from "../../api.js";
 import { h } from "../../dom.js";
-import { ago, duration, moment, number, parse } from "../../format.js";
+import { ago, count, duration, moment, number, parse } from "../../format.js";
 import { showCertificate } from "../../parts/certificate.js";
 import { timeChart } from "../../parts/charts.js";
-import { confirm, toast } from "../../parts/dialogs.js";
+import { confirm } from "../../parts/dialogs.js";
 import { jobLink, name, objectLink } from "../../parts/names.js";
 import { empty, facts, list, loaded, num, panel } from "../../parts/panels.js";
 import { state } from "../../parts/states.js";
 import { go } from "../../router.js";
+import { alterContract } from "./alter.js";
 import { explained } from "./refresh.js";
 
 const COUNTS = ["rows_inserted", "rows_updated", "rows_deleted", "function_calls"];
@@ -41,7 +42,7 @@ function contract(view) {
     "Freshness contract",
     {
       actions: roles.includes("owner")
-        ? h("button", { type: "button", class: "button", onclick: () => alter(view) }, "Change")
+        ? h("button", { type: "button", class: "button", onclick: () => alterContract(view) }, "Change")
         : null,
     },
     told.needsConsent ? consent(view) : null,
@@ -53,10 +54,10 @@ function contract(view) {
       told.next ? ["Next", h("time", { title: moment(told.next) }, ago(told.next))] : null,
       told.moment ? ["Its clock", told.moment] : null,
       told.alteredBy ? ["Altered by", jobLink(told.alteredBy)] : null,
-      pending.length ? ["Misses", pending.map(([key, versions]) => h("div", {}, objectLink("table", key.split("$")), ` ${number(versions)} versions`))] : null,
+      pending.length ? ["Misses", pending.map(([key, versions]) => h("div", {}, objectLink("table", key.split("$")), ` ${count(versions, "version")}`))] : null,
       ...Object.entries(told.through ?? {}).map(([key, tables]) => [
         "By way of",
-        [objectLink("materialized_view", key.split("$")), ": ", Object.entries(tables).map(([table, versions]) => `${table.replaceAll("$", ".")} ${versions} versions`).join(", ")],
+        [objectLink("materialized_view", key.split("$")), ": ", Object.entries(tables).map(([table, versions]) => `${table.replaceAll("$", ".")} ${count(versions, "version")}`).join(", ")],
       ]),
     ]),
   );
@@ -120,33 +121,3 @@ function whatCame(each) {
   place.append(showCertificate(told, each.finished_at));
   return place;
 }
-
-function alter({ id, told }) {
-  const target = h("input", { type: "number", min: 1, value: told.target ?? "", placeholder: "none" });
-  const automatic = h("input", { type: "checkbox", checked: told.automatic });
-  const schedule = h("input", { type: "text", value: told.schedule ?? "", placeholder: "0 6 * * MON-FRI", class: "mono" });
-  const zone = h("input", { type: "text", value: told.zone ?? "", placeholder: "UTC" });
-  confirm({
-    title: "How fresh it has to be",
-    text: [
-      h("label", { class: "field" }, "At most so many seconds behind", target),
-      h("label", { class: "field" }, "Refreshed by this schedule (cron)", schedule),
-      h("label", { class: "field" }, "Time zone of the schedule", zone),
-      h("label", { class: "row" }, automatic, " refresh by itself after changes"),
-    ],
-    button: "Save",
-    danger: false,
-    act: () =>
-      change(path("materialized_view", id, "alter"), {
-        target_lag_seconds: target.value ? Number(target.value) : null,
-        auto_refresh: automatic.checked,
-        refresh_schedule: schedule.value.trim() || null,
-        ...(schedule.value.trim() && zone.value.trim() ? { refresh_schedule_timezone: zone.value.trim() } : {}),
-      }),
-    done: () => {
-      toast("Saved");
-      go(location.pathname + location.search);
-    },
-  });
-}
-

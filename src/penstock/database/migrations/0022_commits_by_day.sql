@@ -1,0 +1,2 @@
+-- How many versions came on a day.
+ALTER TABLE table_growth ADD COLUMN commits BIGINT NOT NULL DEFAULT 0;
