@@ -22,4 +22,4 @@ def table(server: Server) -> Iterator[penstock.Table]:
         space = new_name()
         lake.create_namespace(space)
         rows = {"id": [1, 2, 3], "text": ["a", "bb", "c" * 90]}
-        yield lake.create_table(f"{space}.docs", rows).add_computed("size", "length(text)")
+        yield lake.create_table(f"{space}.docs", rows).add_column("size", computed="length(text)")

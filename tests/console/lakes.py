@@ -100,7 +100,7 @@ def fill_lake(lake: penstock.Lake) -> None:
     orders.create_index("product", "FTS")
     prices = [("apple", 0.5), ("pear", 0.75), ("melon", 3.0)]
     lake.create_table("shop.prices", [{"name": name, "price": price} for name, price in prices])
-    orders.add_computed("doubled", "amount * 2")
+    orders.add_column("doubled", computed="amount * 2")
     orders.add_column("ratio", ratio)
     lake.create_view(
         "shop.large",

@@ -23,7 +23,7 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedServer]:
         for namespace in ("shop", "hidden"):
             lake.create_namespace(namespace)
             orders = lake.create_table(f"{namespace}.orders", make_orders(20))
-        lake.table("shop.orders").add_computed("doubled", "amount * 2")
+        lake.table("shop.orders").add_column("doubled", computed="amount * 2")
         lake.create_view("shop.large", "SELECT id, amount FROM shop.orders WHERE amount > 50")
         assert orders.count() == 20
         yield found

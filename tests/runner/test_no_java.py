@@ -74,7 +74,7 @@ def test_jobs_wait_for_a_java_and_say_so(bare: Environment, tmp_path: Path) -> N
         assert doctor.returncode == 1
         assert "that of cluster local cannot work: Spark needs Java 17" in doctor.stdout
         with penstock.connect(data=data) as lake:
-            table = lake.create_table("t", [{"id": 1}]).add_computed("twice", "id * 2")
+            table = lake.create_table("t", [{"id": 1}]).add_column("twice", computed="id * 2")
             job = table.backfill("twice", wait=False)
             told = job.properties["waiting"]
             assert told.startswith("the runner of cluster local cannot work: Spark needs Java 17")

@@ -62,7 +62,7 @@ def cases(rows: pa.RecordBatch) -> pa.RecordBatch:
 def test_columns_are_declared_previewed_explained_and_filled(
     docs: penstock.Table, runner: RunnerProcess
 ) -> None:
-    docs.add_column("words", words).add_columns(cases).add_computed("size", "length(text)")
+    docs.add_column("words", words).add_columns(cases).add_column("size", computed="length(text)")
     shown = docs.preview("words", rows=2)
     assert (shown.values, shown.errors) == ([1, 2], [])
     assert "row 0: 1" in repr(shown)
@@ -77,7 +77,7 @@ def test_columns_are_declared_previewed_explained_and_filled(
     assert docs.computed_columns()["words"]["stale"]
     assert docs.backfill("words").function_calls == 1
     other: Any = penstock.udf(name="words", version="2")(lambda text: -1)
-    docs.set_function("words", other)
+    docs.alter_column("words", other)
     assert docs.backfill("words").function_calls == 4
 
 
@@ -102,7 +102,7 @@ def test_old_values_are_stale_after_only_errors_were_filled(
     job = docs.backfill("inverse")
     assert job.rows_by_state == {"fresh": 3, "stale": 0, "unfilled": 0, "failed": 1}
     other: Any = penstock.udf(data_type="float64", name="Inverse", version="2")(lambda text: 1.0)
-    docs.set_function("inverse", other)
+    docs.alter_column("inverse", other)
     job = docs.backfill("inverse", errors_only=True)
     assert (job.function_calls, job.rows_left) == (1, 3)
     states = {"fresh": 1, "stale": 3, "unfilled": 0, "failed": 0}

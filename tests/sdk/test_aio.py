@@ -102,7 +102,7 @@ async def test_rows_arrive_in_batches_while_others_go_on(
 async def test_many_jobs_are_waited_for_at_a_time_and_one_is_left(
     awaited: penstock.aio.AsyncLake, server: Server, table: penstock.Table, cluster: str
 ) -> None:
-    table.add_computed("size", "length(text)")
+    table.add_column("size", computed="length(text)")
     mine = await awaited.table(table.name)
     job = await mine.backfill("size", wait=False, cluster=cluster)
     waits = [asyncio.create_task(job.wait()) for _ in range(200)]

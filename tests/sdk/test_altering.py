@@ -162,7 +162,7 @@ def test_a_chunker_and_its_inherited_columns_are_altered(
     view.alter(table.select("id", "text"), inherited=["id"], wait=False)
     work(server)
     assert sorted(view.to_arrow()["id"].to_pylist()) == [1, 2, 3]
-    view.add_computed("tag", "concat('tag of ', word)").backfill("tag", wait=False)
+    view.add_column("tag", computed="concat('tag of ', word)").backfill("tag", wait=False)
     work(server)
     plan = view.explain_alter(function=letters)
     assert (plan.mode, plan.function_calls, plan["rows_staying"]) == ("incremental", 3, None)

@@ -26,7 +26,7 @@ docs = lake.table(sys.argv[2])
 def size(text: str) -> int:
     return len(text)
 
-docs.add_column("size", size).add_computed("twice", "id * 2")
+docs.add_column("size", size).add_column("twice", computed="id * 2")
 job = docs.backfill("size", wait=False)
 print(docs, docs.version(), len(docs), job.status, docs.explain_backfill("twice").mode)
 view = lake.create_view(docs.id[0] + ".v", docs.select("id").where("id > 1"))

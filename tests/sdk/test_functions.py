@@ -403,12 +403,12 @@ def test_the_server_takes_what_is_packed(lake: penstock.Lake, table: penstock.Ta
     def size(text: str) -> int:
         return len(text)
 
-    table.add_column("size", size).add_computed("twice", "id * 2")
+    table.add_column("size", size).add_column("twice", computed="id * 2")
     told = table.computed_columns()
     assert (told["size"]["function"], told["size"]["inputs"]) == ("size", ["text"])
     assert told["size"]["version"] == size.version
     assert table.schema().field("size").type == pa.int32()
-    table.set_function("size", penstock.udf(data_type="int32", version="2")(size.call))
+    table.alter_column("size", penstock.udf(data_type="int32", version="2")(size.call))
     assert table.computed_columns()["size"]["version"] == "2"
     metadata = table.schema().field("size").metadata or {}
     assert json.loads(metadata[b"penstock.function"])["on_null"] == "null"

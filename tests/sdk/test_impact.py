@@ -29,7 +29,7 @@ def view(lake: penstock.Lake, space: str, table: penstock.Table) -> penstock.Vie
 def test_a_table_tells_what_depends_on_it(
     server: Server, space: str, table: penstock.Table, view: penstock.View
 ) -> None:
-    table.add_computed("size", "length(text)")
+    table.add_column("size", computed="length(text)")
     make_iceberg_view(server, space, "i", "SELECT id FROM docs")
     found = table.dependents("text")
     assert [each.name for each in found] == [f"{space}.docs.size", f"{space}.v"]

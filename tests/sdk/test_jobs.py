@@ -36,7 +36,7 @@ BAR = re.compile(r"backfill \S+\.size  █+[▏▎▍▌▋▊▉]?░+  50%  50
 
 @pytest.fixture
 def column(table: penstock.Table) -> penstock.Table:
-    return table.add_computed("size", "length(text)")
+    return table.add_column("size", computed="length(text)")
 
 
 @pytest.fixture
@@ -271,7 +271,7 @@ def test_a_job_that_no_runner_takes_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with servers.running(tmp_path) as server, penstock.connect(server.url) as lake:
-        table = lake.create_table("t", {"text": ["a"]}).add_computed("size", "length(text)")
+        table = lake.create_table("t", {"text": ["a"]}).add_column("size", computed="length(text)")
         job = table.backfill("size", wait=False)
         told = "no runner of cluster local asks this server for jobs; start a runner"
         with pytest.raises(TimeoutError, match=f"is QUEUED after 0 seconds: {told}"):

@@ -20,7 +20,7 @@ def test_a_new_column_has_no_back_quote_in_its_name(
     makes: list[Callable[[], object]] = [
         lambda: lake.create_table(f"{space}.t", ODD),
         lambda: table.rename_column("text", "a`b"),
-        lambda: table.add_computed("a`b", "id + 1"),
+        lambda: table.add_column("a`b", computed="id + 1"),
         lambda: lake.create_view(f"{space}.v", "SELECT id AS `a``b` FROM docs"),
     ]
     for make in makes:

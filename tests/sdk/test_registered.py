@@ -46,9 +46,9 @@ def test_a_function_is_registered_and_used_by_name(
     assert table.computed_columns()["len"]["registered"] == f"{space}$length@1"
     changed = penstock.udf(version="2")(length.call)
     assert lake.create_function(f"{space}.length", changed).version == 2
-    table.set_function("len", f"{space}.length@2")
+    table.alter_column("len", f"{space}.length@2")
     # A function that is brought takes the place of a registered one, and the other way round.
-    table.set_function("again", penstock.udf(version="3", data_type="int32")(length.call))
+    table.alter_column("again", penstock.udf(version="3", data_type="int32")(length.call))
     assert "registered" not in table.computed_columns()["again"]
     assert [(use["column"], use["version"]) for use in made.used_by()] == [("len", 2)]
     assert lake.functions(space) == [f"{space}.length"]
@@ -80,7 +80,7 @@ def test_a_column_of_another_type_is_no_input(
         table.add_column("len", made, inputs=["id"])
     table.add_column("len", made)
     with pytest.raises(InvalidRequest, match="as text"):
-        table.set_function("len", made, inputs=["id"])
+        table.alter_column("len", made, inputs=["id"])
 
 
 def test_a_decorated_function_takes_as_many_columns_as_it_has_parameters(
@@ -89,7 +89,7 @@ def test_a_decorated_function_takes_as_many_columns_as_it_has_parameters(
     with pytest.raises(InvalidFunction, match="takes 1 values, and inputs names 2 columns"):
         table.add_column("len", length, inputs=["id", "text"])
     with pytest.raises(InvalidFunction, match="takes 1 values"):
-        table.add_column("len", length).set_function("len", length, inputs=["id", "text"])
+        table.add_column("len", length).alter_column("len", length, inputs=["id", "text"])
 
 
 def test_a_disabled_function_is_not_used(

@@ -223,7 +223,7 @@ def test_what_is_there_and_what_is_not(lake: penstock.Lake, space: str) -> None:
 
 
 def test_tables_and_lakes_show_themselves(lake: penstock.Lake, table: penstock.Table) -> None:
-    table.add_computed("<size>", "length(text)")
+    table.add_column("<size>", computed="length(text)")
     assert repr(table) == f"<Table {table.name}, version 2, 3 rows>"
     page = table._repr_html_()
     assert "&lt;size&gt;" in page

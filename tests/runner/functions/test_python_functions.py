@@ -104,7 +104,7 @@ def test_a_column_that_does_not_fit_is_told_when_it_is_named(docs: penstock.Tabl
         docs.add_column("size", size, inputs=["id"])
     docs.add_column("size", size)
     with pytest.raises(InvalidRequest, match="as text"):
-        docs.set_function("size", size, inputs=["id"])
+        docs.alter_column("size", size, inputs=["id"])
 
 
 @penstock.chunker(outputs={"letter": str})

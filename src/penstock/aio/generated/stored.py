@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.sdk.jobs.plans import Plan
     from penstock.sdk.jobs.previews import Preview
     from penstock.sdk.jobs.row_errors import RowError
+    from penstock.sdk.rows.types import Schema
     from penstock.sdk.tables.columns import Fills
     from penstock.sdk.tables.refs import Branch, Index, Tag, Version
     from penstock.sdk.tables.upkeep import CleanupResult, CompactionResult
@@ -57,63 +58,82 @@ class AsyncStored(AsyncReadable):
         found: Self = await self._run(self._wrapped.rename, name, cascade=cascade, force=force)
         return found
 
-    async def add_computed(
-        self, name: str, expression: str, *, auto_backfill: bool = False
-    ) -> Self:
-        """Add a column computed by SQL; it is empty until `backfill`."""
-        found: Self = await self._run(
-            self._wrapped.add_computed, name, expression, auto_backfill=auto_backfill
-        )
-        return found
-
     async def add_column(
         self,
         name: str,
-        function: Fills | AsyncRegisteredFunction,
+        function: Fills | AsyncRegisteredFunction | None = None,
         *,
-        inputs: Sequence[str] | None = None,
+        computed: str | None = None,
+        sql: str | None = None,
         data_type: Any = None,
+        inputs: Sequence[str] | None = None,
         auto_backfill: bool = False,
     ) -> Self:
-        """Add a column that a function fills; it is empty until `backfill`.
+        """Add a column, by one of four: a function, `computed`, `sql`, or `data_type` alone.
 
-        The function is a decorated one, or a registered one by its handle or name. `inputs` and
-        `data_type` are the function's own unless they are given. With `auto_backfill` it is filled
-        by itself, now and after changes.
+        function: fills it, by `backfill`; a decorated one, or a registered one by its handle or
+            name. `inputs` and `data_type` are the function's own unless they are given.
+        computed: SQL that fills it, by `backfill`; it is computed again where its inputs change.
+        sql: SQL that gives its values now, once.
+        data_type: its type; it has no values then, and is written like any other column.
+        auto_backfill: have a function or `computed` fill it by itself, now and after changes.
         """
         found: Self = await self._run(
             self._wrapped.add_column,
             name,
             function,
-            inputs=inputs,
+            computed=computed,
+            sql=sql,
             data_type=data_type,
+            inputs=inputs,
             auto_backfill=auto_backfill,
         )
         return found
 
     async def add_columns(
         self,
-        function: Fills | AsyncRegisteredFunction,
+        columns: Fills | AsyncRegisteredFunction | Schema,
         *,
         inputs: Sequence[str] | None = None,
         auto_backfill: bool = False,
     ) -> Self:
-        """Add a column for each of a function's outputs: those that it names, or the fields of the
-        TypedDict or dataclass that it returns."""
+        """Add several columns: those of a function with several outputs, or some without values.
+
+        columns: a function, decorated or registered; it fills the columns that it names, or the
+            fields of the TypedDict or dataclass that it returns. Or types by name, such as
+            `{"note": str, "score": "float32"}`, or an Arrow schema.
+        """
         found: Self = await self._run(
-            self._wrapped.add_columns, function, inputs=inputs, auto_backfill=auto_backfill
+            self._wrapped.add_columns, columns, inputs=inputs, auto_backfill=auto_backfill
         )
         return found
 
-    async def set_function(
+    async def alter_column(
         self,
         column: str,
-        function: Fills | AsyncRegisteredFunction,
+        function: Fills | AsyncRegisteredFunction | None = None,
         *,
         inputs: Sequence[str] | None = None,
+        data_type: Any = None,
+        nullable: bool | None = None,
+        cascade: bool = False,
+        force: bool = False,
     ) -> Self:
-        """Give a column another function or version; the next backfill computes it again."""
-        found: Self = await self._run(self._wrapped.set_function, column, function, inputs=inputs)
+        """Give a column another function, or version of it, another type, or other nullability.
+
+        With another function, the next backfill computes it again. What reads a column refuses
+        another type of it; `cascade` and `force` are as for `rename_column`.
+        """
+        found: Self = await self._run(
+            self._wrapped.alter_column,
+            column,
+            function,
+            inputs=inputs,
+            data_type=data_type,
+            nullable=nullable,
+            cascade=cascade,
+            force=force,
+        )
         return found
 
     async def rename_column(

@@ -113,7 +113,7 @@ async def _in_use(
     others = " and others" if seen and len(uses) > len(shown) else ""
     return TableInUse(
         f"{what} is used by {', '.join(shown)}{others}",
-        detail="give them another function (set_function), or drop them first",
+        detail="give them another function (alter_column), or drop them first",
     )
 
 

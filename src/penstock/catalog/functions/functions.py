@@ -157,7 +157,7 @@ def missing(id: Identifier, version: int | None = None) -> FunctionNotFound:
 def disabled(version: FunctionVersion) -> FunctionDisabled:
     return FunctionDisabled(
         f"function {version} is disabled",
-        detail="enable it, or use another version (set_function)",
+        detail="enable it, or use another version (alter_column)",
     )
 
 
@@ -192,7 +192,7 @@ async def check_enabled(tx: Transaction, used: Registered | None) -> None:
     if found is None:
         raise FunctionDisabled(
             f"the function that it refers to, version {used.version} of {used.id}, was dropped",
-            detail="give it another function (set_function)",
+            detail="give it another function (alter_column)",
         )
     if found.disabled:
         raise disabled(found)

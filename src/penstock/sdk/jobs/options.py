@@ -77,7 +77,7 @@ class IndexOptions(TypedDict, total=False):
     ascii_folding: bool
 
 
-def to_body(given: Mapping[str, Any], kind: type) -> dict[str, Any]:
+def read_options(given: Mapping[str, Any], kind: type) -> dict[str, Any]:
     """Options as fields of a request."""
     known = kind.__annotations__.keys() | getattr(kind, "__optional_keys__", set())
     if unknown := sorted(given.keys() - known):

@@ -13,72 +13,77 @@ from penstock.sdk.functions.registered import RegisteredFunction, read_function,
 from penstock.sdk.functions.signatures import check_inputs, list_parameters
 from penstock.sdk.functions.types import read_type
 from penstock.sdk.jobs.job import Job, follow_job
-from penstock.sdk.jobs.options import BackfillOptions, to_body
+from penstock.sdk.jobs.options import BackfillOptions, read_options
 from penstock.sdk.jobs.plans import Plan
 from penstock.sdk.jobs.previews import Preview
 from penstock.sdk.jobs.row_errors import RowError, list_errors
+from penstock.sdk.rows.reading import open_rows
+from penstock.sdk.rows.sending import to_body
+from penstock.sdk.rows.types import Schema, read_schema
 from penstock.sdk.tables.handle import Handle
 
 # Type checkers take a decorated class for the class that it was. A text is a registered function's
 # name, as in `ml.embed` or `ml.embed@2`.
 Fills = Udf[..., Any] | type[Any] | RegisteredFunction | str
 
+# What says more of a column, by what gives it its values.
+USED_WITH = {
+    "function": ("data_type", "inputs", "auto_backfill"),
+    "computed": ("auto_backfill",),
+    "sql": (),
+    "data_type": ("data_type",),
+}
+
 
 class Columns(Handle):
     """What a table does with columns."""
 
-    def add_computed(self, name: str, expression: str, *, auto_backfill: bool = False) -> Self:
-        """Add a column computed by SQL; it is empty until `backfill`."""
-        column = {"name": name, "computed": expression, "auto_backfill": auto_backfill}
-        return self._add(column)
-
     def add_column(
         self,
         name: str,
-        function: Fills,
+        function: Fills | None = None,
         *,
-        inputs: Sequence[str] | None = None,
+        computed: str | None = None,
+        sql: str | None = None,
         data_type: Any = None,
+        inputs: Sequence[str] | None = None,
         auto_backfill: bool = False,
     ) -> Self:
-        """Add a column that a function fills; it is empty until `backfill`.
+        """Add a column, by one of four: a function, `computed`, `sql`, or `data_type` alone.
 
-        The function is a decorated one, or a registered one by its handle or name. `inputs` and
-        `data_type` are the function's own unless they are given. With `auto_backfill` it is filled
-        by itself, now and after changes.
+        function: fills it, by `backfill`; a decorated one, or a registered one by its handle or
+            name. `inputs` and `data_type` are the function's own unless they are given.
+        computed: SQL that fills it, by `backfill`; it is computed again where its inputs change.
+        sql: SQL that gives its values now, once.
+        data_type: its type; it has no values then, and is written like any other column.
+        auto_backfill: have a function or `computed` fill it by itself, now and after changes.
         """
-        if isinstance(function, str | RegisteredFunction):
-            kinds = None if data_type is None else {name: read_type(data_type, "data_type")}
-            used = use(read_function(self._wire, function), inputs, kinds)
-            return self._add({"name": name, "function": used | {"auto_backfill": auto_backfill}})
-        function = _check_udf(function)
-        if function.outputs is not None:
-            raise InvalidFunction(
-                f"{function.name} fills {', '.join(function.outputs)}",
-                detail="use add_columns, which adds all of them",
-            )
-        kind = function.data_type if data_type is None else read_type(data_type, "data_type")
-        if kind is None:
-            raise InvalidFunction(
-                f"the type of what {function.name} returns is not known",
-                detail="annotate it, say data_type= to the decorator, or here",
-            )
-        column = virtual_column(
-            function, {name: kind}, _inputs(function, inputs), auto_backfill, alone=True
-        )
-        return self._add({"name": name, "virtual_column": column})
+        ways = {"function": function, "computed": computed, "sql": sql}
+        more = {"data_type": data_type, "inputs": inputs, "auto_backfill": auto_backfill or None}
+        _check_way(name, ways, more)
+        if computed is not None:
+            return self._add({"name": name, "computed": computed, "auto_backfill": auto_backfill})
+        if sql is not None:
+            return self._add({"name": name, "expression": sql})
+        if function is None:
+            return self._add_plain({name: read_type(data_type, "data_type")})
+        return self._add_filled(name, function, inputs, data_type, auto_backfill)
 
     def add_columns(
         self,
-        function: Fills,
+        columns: Fills | Schema,
         *,
         inputs: Sequence[str] | None = None,
         auto_backfill: bool = False,
     ) -> Self:
-        """Add a column for each of a function's outputs: those that it names, or the fields of the
-        TypedDict or dataclass that it returns."""
-        if isinstance(function, str | RegisteredFunction):
-            found = read_function(self._wire, function)
+        """Add several columns: those of a function with several outputs, or some without values.
+
+        columns: a function, decorated or registered; it fills the columns that it names, or the
+            fields of the TypedDict or dataclass that it returns. Or types by name, such as
+            `{"note": str, "score": "float32"}`, or an Arrow schema.
+        """
+        if isinstance(columns, str | RegisteredFunction):
+            found = read_function(self._wire, columns)
             made = [each["name"] for each in found.describe()["outputs"] or ()]
             if made in ([], [""]):
                 raise InvalidFunction(
@@ -86,7 +91,14 @@ class Columns(Handle):
                 )
             used = use(found, inputs) | {"auto_backfill": auto_backfill}
             return self._add({"name": made[0], "function": used})
-        function = _check_udf(function)
+        if isinstance(columns, Mapping) or hasattr(columns, "field"):
+            if inputs is not None or auto_backfill:
+                raise InvalidRequest(
+                    "columns without a function have no inputs, and nothing fills them",
+                    detail="leave inputs and auto_backfill out",
+                )
+            return self._add_plain(columns)
+        function = _check_udf(columns)
         if function.fields is None:
             raise InvalidFunction(
                 f"{function.name} has one output",
@@ -97,20 +109,40 @@ class Columns(Handle):
         column = virtual_column(function, outputs, names, auto_backfill)
         return self._add({"name": next(iter(outputs)), "virtual_column": column})
 
-    def set_function(
-        self, column: str, function: Fills, *, inputs: Sequence[str] | None = None
+    def alter_column(
+        self,
+        column: str,
+        function: Fills | None = None,
+        *,
+        inputs: Sequence[str] | None = None,
+        data_type: Any = None,
+        nullable: bool | None = None,
+        cascade: bool = False,
+        force: bool = False,
     ) -> Self:
-        """Give a column another function or version; the next backfill computes it again."""
-        body: list[dict[str, Any]]
+        """Give a column another function, or version of it, another type, or other nullability.
+
+        With another function, the next backfill computes it again. What reads a column refuses
+        another type of it; `cascade` and `force` are as for `rename_column`.
+        """
+        change: dict[str, Any] = {"path": self._path_of(column)}
+        if data_type is not None:
+            change["data_type"] = read_type(data_type, "data_type")
+        if nullable is not None:
+            change["nullable"] = nullable
         if isinstance(function, str | RegisteredFunction):
-            used = use(read_function(self._wire, function), inputs)
-            body = [{"path": column, "function": used}]
-        else:
+            change["function"] = use(read_function(self._wire, function), inputs)
+        elif function is not None:
             function = _check_udf(function)
             names = function.inputs if inputs is None else _inputs(function, inputs)
-            changed = redeclaration(function, names)
-            body = [{"path": column, "virtual_column": changed}]
-        self._change("alter_columns", {"alterations": body, "branch": self._branch})
+            change["virtual_column"] = redeclaration(function, names)
+        if len(change) == 1:
+            raise InvalidRequest(
+                f"nothing of column {column!r} is to be altered",
+                detail="give a function, data_type or nullable",
+            )
+        body = {"alterations": [change], "branch": self._branch}
+        self._change("alter_columns", body, cascade=cascade, force=force)
         return self
 
     def rename_column(
@@ -200,12 +232,63 @@ class Columns(Handle):
             return column
         return "`" + column.replace("`", "``") + "`"
 
+    def _add_filled(
+        self,
+        name: str,
+        function: Fills,
+        inputs: Sequence[str] | None,
+        data_type: Any,
+        auto_backfill: bool,
+    ) -> Self:
+        if isinstance(function, str | RegisteredFunction):
+            kinds = None if data_type is None else {name: read_type(data_type, "data_type")}
+            used = use(read_function(self._wire, function), inputs, kinds)
+            return self._add({"name": name, "function": used | {"auto_backfill": auto_backfill}})
+        function = _check_udf(function)
+        if function.outputs is not None:
+            raise InvalidFunction(
+                f"{function.name} fills {', '.join(function.outputs)}",
+                detail="use add_columns, which adds all of them",
+            )
+        kind = function.data_type if data_type is None else read_type(data_type, "data_type")
+        if kind is None:
+            raise InvalidFunction(
+                f"the type of what {function.name} returns is not known",
+                detail="annotate it, say data_type= to the decorator, or here",
+            )
+        column = virtual_column(
+            function, {name: kind}, _inputs(function, inputs), auto_backfill, alone=True
+        )
+        return self._add({"name": name, "virtual_column": column})
+
+    def _add_plain(self, columns: Schema) -> Self:
+        body = to_body(open_rows(None, read_schema(columns, "columns")))
+        self._upload("add_columns", body)
+        return self
+
     def _add(self, column: dict[str, Any]) -> Self:
         self._change("add_columns", {"new_columns": [column], "branch": self._branch})
         return self
 
     def _backfill(self, column: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"column": column, "branch": self._branch, **to_body(options, BackfillOptions)}
+        return {"column": column, "branch": self._branch, **read_options(options, BackfillOptions)}
+
+
+def _check_way(name: str, ways: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+    """Refuse a column of two ways to get values or of none, and what has no use with its way."""
+    given = [each for each, value in ways.items() if value is not None]
+    if not given and more["data_type"] is not None:
+        given = ["data_type"]
+    if len(given) != 1:
+        raise InvalidRequest(
+            f"column {name!r} has {' and '.join(given) or 'neither values nor a type'}",
+            detail="give one of function, computed, sql, or data_type alone",
+        )
+    for each, value in more.items():
+        if value is not None and each not in USED_WITH[given[0]]:
+            raise InvalidRequest(
+                f"{each} of column {name!r} has no use with {given[0]}", detail=f"leave {each} out"
+            )
 
 
 def _inputs(function: "Udf[..., Any]", given: Sequence[str] | None) -> Sequence[str]:

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from penstock.errors import InvalidRequest
 from penstock.sdk.connection.wire import path_of
-from penstock.sdk.jobs.options import IndexOptions, to_body
+from penstock.sdk.jobs.options import IndexOptions, read_options
 from penstock.sdk.tables.handle import Handle
 from penstock.sdk.tables.refs import Branch, Index, Tag, Version, read_index, read_version
 
@@ -106,7 +106,7 @@ class History(Handle):
 
         Options are those of the type, such as `distance_type`, `num_partitions`, `with_position`.
         """
-        told = to_body(options, IndexOptions)
+        told = read_options(options, IndexOptions)
         body = {"column": column, "index_type": index_type, "branch": self._branch, **told}
         self._change("create_index", body)
         return self

@@ -10,7 +10,7 @@ from penstock.errors import Forbidden, NotFound, Unsupported
 from penstock.sdk.connection.names import show_id
 from penstock.sdk.connection.wire import path_of
 from penstock.sdk.jobs.job import Job, follow_job
-from penstock.sdk.jobs.options import RefreshOptions, to_body
+from penstock.sdk.jobs.options import RefreshOptions, read_options
 from penstock.sdk.jobs.plans import Plan
 from penstock.sdk.show import html_table
 from penstock.sdk.tables.stored import Stored
@@ -75,13 +75,13 @@ class View(Alterable, Stored):
 
         `mode="incremental"` fails rather than compute everything, which `mode="full"` does.
         """
-        body = {"mode": mode, **to_body(options, RefreshOptions)}
+        body = {"mode": mode, **read_options(options, RefreshOptions)}
         told = self._wire.change(self._path("refresh"), body)
         return follow_job(self._wire, told["job_id"], wait=wait, progress=progress)
 
     def explain(self, *, mode: Mode | None = None, **options: Unpack[RefreshOptions]) -> Plan:
         """What a refresh would do, without doing it."""
-        body = {"mode": mode, **to_body(options, RefreshOptions)}
+        body = {"mode": mode, **read_options(options, RefreshOptions)}
         told = self._wire.read(self._path("explain"), body)
         return Plan(f"refresh of {self.name}", told)
 
