@@ -19,7 +19,8 @@ HEAD = """\
 
 Every public name of `import penstock`. [Use the SDK](../guides/sdk.md) shows them at work.
 Errors are in `penstock.errors` ([all of them](errors.md)). `Name` is a text such as
-`"shop.orders"`, or a tuple of its parts.
+`"shop.orders"`, or a tuple of its parts. `penstock.aio` has the same names for
+programs with `async` ([async](../guides/async.md)).
 """
 
 RESULTS_HEAD = """\
