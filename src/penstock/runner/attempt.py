@@ -98,6 +98,9 @@ class LeasedAttempt:
             self._insist(self._pulse)
         self.check()
 
+    def find_obstacle(self) -> str:
+        return self._insist(self._pulse).obstacle
+
     def publish(self, versions: Sequence[Mapping[str, Any]]) -> None:
         self.check()
         while True:

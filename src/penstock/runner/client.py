@@ -57,6 +57,7 @@ class HeartbeatReply(msgspec.Struct, frozen=True):
     cancel: bool = False
     lease_seconds: float = 0
     pause: bool = False
+    obstacle: str = ""
 
 
 class AttemptEnd(msgspec.Struct, frozen=True):

@@ -163,7 +163,7 @@ def test_a_job_that_runs_is_canceled_by_its_runner(column: Column) -> None:
     id = column.request()
     (job,) = column.runner.lease()
     answer = column.runner.report(job).json()
-    assert answer == {"cancel": False, "lease_seconds": 30, "pause": False}
+    assert answer == {"cancel": False, "lease_seconds": 30, "pause": False, "obstacle": ""}
     assert cancel(column.server, id).json()["status"] == "RUNNING"
     assert describe(column.server, id)["cancel_requested"] == "true"
     assert column.runner.report(job).json()["cancel"] is True

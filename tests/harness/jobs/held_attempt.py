@@ -20,6 +20,7 @@ class HeldAttempt:
     # Called before each commit; the test's chance to be first, or to raise.
     on_fence: Callable[[], None] = lambda: None
     on_check: Callable[[], None] = lambda: None
+    find_obstacle: Callable[[], str] = lambda: ""
     told: dict[str, Value] = field(default_factory=dict)
     phases: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)

@@ -118,11 +118,17 @@ def run_here(
     `on_fence` is called before each commit.
     """
     spec = decode_spec(job["kind"], msgspec.json.encode(job["spec"]))
-    attempt = HeldAttempt(job=job["id"], number=job["attempt"], on_fence=on_fence)
+    runner = Runner(server)
+    attempt = HeldAttempt(
+        job=job["id"],
+        number=job["attempt"],
+        on_fence=on_fence,
+        find_obstacle=lambda: runner.report(job).raise_for_status().json()["obstacle"],
+    )
     run = get_kind(job["kind"]).load_recipe().run
     done = run(spec, RemoteCatalog(server.url), lambda of=None: engine, attempt)
     result: dict[str, Any] = msgspec.to_builtins(done)
-    Runner(server).finish(job, result=result).raise_for_status()
+    runner.finish(job, result=result).raise_for_status()
     return result
 
 

@@ -94,12 +94,17 @@ async def lease(
     return taken
 
 
-async def heartbeat(catalog: Catalog, id: str, attempt: int, news: ProgressReport) -> Job:
-    """Extend a lease and record progress; the job says whether it is to be canceled or paused."""
+async def heartbeat(
+    catalog: Catalog, id: str, attempt: int, news: ProgressReport
+) -> tuple[Job, str]:
+    """Extend a lease and record progress.
+
+    The job says whether it is to be canceled or paused, the text why its commit would be refused.
+    """
     lease_millis = catalog.queue.lease_seconds * 1000
-    job = await catalog.database.write(_heartbeat, id, attempt, news, lease_millis)
+    found = await catalog.database.write(_heartbeat, id, attempt, news, lease_millis)
     catalog.queue.ring(id)
-    return job
+    return found
 
 
 async def get_held(catalog: Catalog, id: str, attempt: int) -> Job:
@@ -200,6 +205,8 @@ async def _begin(tx: Transaction, job: Job) -> Job | None:
     try:
         asked = decode_spec(job.kind, job.spec)
         spec, error = await KINDS[job.kind].complete(tx, asked, job.target)
+        if spec is not None and (obstacle := await KINDS[job.kind].find_obstacle(tx, job.id)):
+            spec, error = None, obstacle
     except (InvalidRequest, Unsupported, msgspec.ValidationError) as refused:
         spec, error = None, str(refused)
     if spec is None:
@@ -211,7 +218,7 @@ async def _begin(tx: Transaction, job: Job) -> Job | None:
 
 async def _heartbeat(
     tx: Transaction, id: str, attempt: int, news: ProgressReport, lease_millis: int
-) -> Job:
+) -> tuple[Job, str]:
     job = await _hold(tx, id, attempt)
     await tx.fetch(
         "UPDATE jobs SET lease_until = now_millis() + $2, progress = $3 WHERE id = $1",
@@ -220,7 +227,7 @@ async def _heartbeat(
         _encode(merge_progress(job.progress, news.progress)),
     )
     await _append(tx, job, news)
-    return job
+    return job, await KINDS[job.kind].find_obstacle(tx, id)
 
 
 async def _finish(

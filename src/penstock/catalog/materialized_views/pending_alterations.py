@@ -165,19 +165,19 @@ async def apply_in(tx: Transaction, table: Table, commit: AlteringCommit, versio
     return undo
 
 
-async def find_obstacle(tx: Transaction, spec: RefreshSpec) -> str:
-    """Why the job of an alteration must not begin: what others did since it was requested."""
+async def find_obstacle(tx: Transaction, job_id: str) -> str:
+    """Why a job cannot commit its alteration: what others did since it was requested."""
     row = await tx.fetch_one(
-        "SELECT owner, sources FROM view_alterations WHERE view_id = $1", spec.table_id
+        "SELECT view_id, owner, sources, definition FROM view_alterations WHERE job_id = $1", job_id
     )
-    table = await tables.find_by_id(tx, spec.table_id)
-    # Without a record, an attempt that could not report has committed it.
-    if spec.alteration is None or row is None or table is None:
+    table = None if row is None else await tables.find_by_id(tx, row[0])
+    # Without a record it alters nothing, or an attempt that could not report has committed it.
+    if row is None or table is None:
         return ""
-    ids = msgspec.json.decode(row[1], type=ViewSources).ids
-    grantees = msgspec.json.decode(row[0], type=tuple[str, ...])
+    grantees = msgspec.json.decode(row[1], type=tuple[str, ...])
+    ids = msgspec.json.decode(row[2], type=ViewSources).ids
     try:
-        await _check(tx, table, ids, spec.definition, grantees)
+        await _check(tx, table, ids, msgspec.json.decode(row[3], type=Definition), grantees)
     except TableInUse as error:
         return f"{error.message}; {error.detail}"
     return ""

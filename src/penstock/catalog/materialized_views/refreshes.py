@@ -16,7 +16,6 @@ from penstock.catalog.materialized_views import (
     definitions,
     freshness,
     materialized_views,
-    pending_alterations,
 )
 from penstock.catalog.materialized_views.definitions import Check, ResolvedView
 from penstock.catalog.materialized_views.materialized_views import MaterializedView
@@ -226,8 +225,6 @@ async def complete(
     """The spec of a refresh when it is leased; None and a reason when there is nothing to do."""
     found, error = await complete_spec(tx, spec)
     if found is not None and (obstacle := await consents.find_obstacle(tx, spec)):
-        return None, obstacle
-    if found is not None and (obstacle := await pending_alterations.find_obstacle(tx, spec)):
         return None, obstacle
     for each in () if found is None else (found, *found.upstream):
         for function in list_functions(each.definition):

@@ -52,6 +52,11 @@ class Attempt(Protocol):
         Called before everything that others can see. A recent answer will do.
         """
 
+    def find_obstacle(self) -> str:
+        """Ask the server why it would refuse the job's commit at any time; empty when it knows
+        nothing of the kind.
+        """
+
     def publish(self, versions: Sequence[Mapping[str, Any]]) -> None:
         """Publish versions of several tables, all or none; raises ConcurrentCommit."""
 
@@ -77,6 +82,7 @@ class KeyedAttempt:
     def __init__(self, attempt: Attempt, key: str) -> None:
         self.job, self.number = key, attempt.number
         self.check, self.fence, self.publish = attempt.check, attempt.fence, attempt.publish
+        self.find_obstacle = attempt.find_obstacle
         self.progress, self.phase, self.log = attempt.progress, attempt.phase, attempt.log
         self.errors, self.error_rows = attempt.errors, attempt.error_rows
 

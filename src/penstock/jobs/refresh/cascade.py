@@ -257,6 +257,7 @@ class _StepAttempt:
         self._name = "$".join(spec.table)
         self.job, self.number = attempt.job, attempt.number
         self.check, self.fence, self.publish = attempt.check, attempt.fence, attempt.publish
+        self.find_obstacle = attempt.find_obstacle
 
     def progress(self, **values: Value) -> None:
         """Only the requested view's progress is the job's."""

@@ -111,6 +111,8 @@ class HeartbeatReply(msgspec.Struct):
     cancel: bool
     lease_seconds: int
     pause: bool
+    # Why the job's commit would be refused.
+    obstacle: str
 
 
 class FinishReply(msgspec.Struct):
@@ -163,9 +165,10 @@ async def lease(call: Call) -> Leases:
 
 async def heartbeat(call: Call) -> HeartbeatReply:
     body = _read_report(call, _heartbeat)
-    job = await leases.heartbeat(call.catalog, job_id(call), body.attempt, _to_news(body))
+    news = _to_news(body)
+    job, obstacle = await leases.heartbeat(call.catalog, job_id(call), body.attempt, news)
     lease_seconds = call.catalog.queue.lease_seconds
-    return HeartbeatReply(job.cancel_requested, lease_seconds, job.pause_requested)
+    return HeartbeatReply(job.cancel_requested, lease_seconds, job.pause_requested, obstacle)
 
 
 async def finish(call: Call) -> FinishReply:
