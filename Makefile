@@ -22,6 +22,7 @@ test: setup  ## run the tests
 
 # pytest answers 5 when it finds no test, which is no failure here.
 slow: setup  ## run the slow tests
+	@test -e .venv/spark-classes.jsa || $(PYTHON_BIN) -m tests.harness.processes.spark_classes
 	@$(PYTHON_BIN) -m pytest -n $(WORKERS) -m slow || test $$? -eq 5
 
 attack: setup  ## attack a server with authentication, on both databases (part of the slow tests)

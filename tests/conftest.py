@@ -14,6 +14,7 @@ from penstock.database.connect import open_catalog
 from penstock.lance.storage.lake import Lake
 from tests.harness.processes import servers
 from tests.harness.processes.databases import KINDS, database_of, new_postgres_database, sqlite_url
+from tests.harness.processes.java_options import list_java_options
 from tests.harness.sharing import Sharing, spark_of
 
 if TYPE_CHECKING:
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.load_profile("steady")
 
-# Their JVMs live for seconds or minutes: compiling code a second time, and better, takes longer
-# than it saves. Spark gives this to every driver that it starts.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Spark gives this to every driver that it starts.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", list_java_options())
 
 
 @pytest.hookimpl(optionalhook=True)
