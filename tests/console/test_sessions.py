@@ -9,13 +9,36 @@ import penstock
 from tests.console.lakes import make_orders
 from tests.harness.clients import iceberg_tables
 from tests.harness.clients.browser import Page, broken_rules
-from tests.harness.processes.access import GuardedServer, guarded
+from tests.harness.processes import servers
+from tests.harness.processes.access import (
+    CLIENT,
+    CLIENT_SECRET,
+    GuardedServer,
+    Issuer,
+    guarded,
+    issuing,
+)
 from tests.harness.processes.waiting import until
 
 
 @pytest.fixture(scope="module")
-def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedServer]:
-    with guarded(tmp_path_factory.mktemp("data")) as found:
+def issuer() -> Iterator[Issuer]:
+    with issuing() as found:
+        # Another site than the console's, as to cookies.
+        found.host = "localhost"
+        yield found
+
+
+@pytest.fixture(scope="module")
+def gate(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedServer]:
+    port = str(servers.free_port())
+    environ = {
+        **issuer.environ(),
+        "PENSTOCK__AUTH__OIDC_CLIENT_ID": CLIENT,
+        "PENSTOCK__AUTH__OIDC_CLIENT_SECRET": CLIENT_SECRET,
+        "PENSTOCK__AUTH__OIDC_REDIRECT_URL": f"http://127.0.0.1:{port}/console/api/signed-in",
+    }
+    with guarded(tmp_path_factory.mktemp("data"), "--port", port, environ=environ) as found:
         name = f"admin{uuid.uuid4().hex[:8]}"
         for role in ("owner", "functions"):
             found.grant(name, role)
@@ -72,6 +95,41 @@ def test_after_signing_in_the_page_that_was_asked_for_is_shown(
     assert [(each["httpOnly"], each["sameSite"]) for each in cookies] == [(True, "Strict")]
     kept = "return JSON.stringify([localStorage, sessionStorage, document.cookie])"
     assert "pstk" not in door.driver.execute_script(kept)
+
+
+def test_somebody_signs_in_at_the_issuer_and_goes_on_where_they_wanted_to_be(
+    door: Page, gate: GuardedServer, issuer: Issuer
+) -> None:
+    name = f"o{uuid.uuid4().hex[:8]}"
+    team = f"team{name}"
+    gate.grant(f"group:{team}", "reader", "namespace", "shop")
+    issuer.visitor = {"sub": name, "groups": [team]}
+    door.driver.get(f"{door.url}/console/table/shop/orders?tab=schema")
+    door.see("Sign in", "h1")
+    assert broken_rules(door) == []
+    door.press("Sign in with your organisation")
+    door.see(f"Go on as {name}", "a")
+    assert door.driver.current_url.startswith("http://localhost:")
+    door.press(f"Go on as {name}")
+    door.see(f"oidc:{name}", ".side-foot")
+    assert door.address() == "/table/shop/orders?tab=schema"
+    door.see("amount * 2", "code")
+    assert not door.offers("Drop")
+    [cookie] = door.driver.get_cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    assert door.fetch("/v1/table/shop$orders/drop", {}) == 403
+    door.press("Sign out").see("Sign in", "h1")
+
+
+def test_who_does_not_go_on_at_the_issuer_is_told_and_may_use_a_key(
+    door: Page, gate: GuardedServer
+) -> None:
+    door.driver.get(f"{door.url}/console")
+    door.press("Sign in with your organisation").press("Not now")
+    door.see("The issuer did not sign you in", "[role=alert]")
+    assert door.count(".side") == 0
+    door.write("Key", somebody(gate, "reader")[1]).press("Sign in")
+    door.see("Overview", "h1")
 
 
 def test_an_iceberg_table_is_shown_to_its_readers_and_dropped_by_its_owners(

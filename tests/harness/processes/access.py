@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypeVar
@@ -195,6 +196,20 @@ class Issuer:
     # What was asked of whom by which code, and how the tokens for them differ.
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     claims_of: dict[str, Any] = field(default_factory=dict)
+    # Where browsers find its page, if not at its own address, and who sits before them.
+    host: str = ""
+    visitor: dict[str, Any] = field(default_factory=lambda: {"sub": "ann"})
+
+    def show_page(self, way: str) -> str:
+        """Its page in a browser: whoever sits there goes on, or does not."""
+        query = {key: values[0] for key, values in parse_qs(urlsplit(way).query).items()}
+        denied = urlencode({"error": "access_denied", "state": query["state"]})
+        ways = {
+            f"Go on as {self.visitor['sub']}": self.sign_in(way, **self.visitor),
+            "Not now": f"{query['redirect_uri']}?{denied}",
+        }
+        links = (f'<p><a href="{escape(to)}">{escape(text)}</a></p>' for text, to in ways.items())
+        return f"<!doctype html><title>Issuer</title><main>{''.join(links)}</main>"
 
     def sign_in(self, way: str, **claims: Any) -> str:
         """Play its page: somebody signs in there; returns where the browser is sent back to."""
@@ -246,6 +261,9 @@ class Issuer:
         ]
         found = {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
         found |= {f"{each}_endpoint": f"{self.url}/{each}" for each in ("authorization", "token")}
+        if self.host:
+            port = urlsplit(self.url).port
+            found["authorization_endpoint"] = f"http://{self.host}:{port}/authorization"
         return {"/.well-known/openid-configuration": found, "/keys": {"keys": keys}}
 
 
@@ -257,8 +275,11 @@ def issuing() -> Iterator[Issuer]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             issuer.asked += self.path == "/keys"
-            content = json.dumps(issuer.documents().get(self.path, {})).encode()
+            is_page = self.path.startswith("/authorization?")
+            shown = issuer.show_page(self.path) if is_page else ""
+            content = (shown or json.dumps(issuer.documents().get(self.path, {}))).encode()
             self.send_response(200)
+            self.send_header("content-type", "text/html" if is_page else "application/json")
             self.send_header("content-length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

@@ -8,7 +8,7 @@ import { listenForSlash } from "./parts/search.js";
 import { go, link, read, start } from "./router.js";
 import { end, load, onSession, session } from "./session.js";
 import { applyTheme, buildShell } from "./shell.js";
-import { signInPage } from "./sign-in.js";
+import { signInPage, takePlace } from "./sign-in.js";
 
 const PAGES = {
   overview: () => import("./pages/overview.js"),
@@ -118,6 +118,8 @@ async function begin() {
     return;
   }
   let signedIn = session().signed_in;
+  const wanted = signedIn ? takePlace() : null;
+  if (wanted) history.replaceState(null, "", wanted);
   onAnswer((what) => {
     if (what === "ended") end();
     if (what === "away") awaitServer();

@@ -7,6 +7,20 @@ import { brand } from "./shell.js";
 
 const REFUSED = { message: "The issuer did not sign you in", detail: "Try again, or sign in with a key." };
 
+const WANTED = "penstock.wanted";
+
+/** Whoever comes back from the issuer goes on where they wanted to be. */
+function keepPlace() {
+  sessionStorage.setItem(WANTED, location.pathname + location.search);
+}
+
+/** Where somebody wanted to be before they went to the issuer; tells it once. */
+export function takePlace() {
+  const found = sessionStorage.getItem(WANTED) ?? "";
+  sessionStorage.removeItem(WANTED);
+  return found.startsWith("/console/") && !found.startsWith("/console/sign-in") ? found : null;
+}
+
 /** The page that asks who you are; what was asked for is shown afterwards. */
 export function signInPage() {
   const { sign_in: ways = ["key"], ended } = session();
@@ -54,7 +68,7 @@ export function signInPage() {
       h("h1", {}, ended ? "Your session has ended" : "Sign in"),
       ways.includes("oidc")
         ? [
-            h("a", { class: "button primary", href: "/console/api/sign-in", target: "_self" }, "Sign in with your organisation"),
+            h("a", { class: "button primary", href: "/console/api/sign-in", target: "_self", onclick: keepPlace }, "Sign in with your organisation"),
             h("p", { class: "or" }, "or"),
           ]
         : null,
