@@ -29,6 +29,21 @@ def test_a_table_is_compacted_and_its_old_versions_go(table: penstock.Table) -> 
     assert len(table.at("two")) == 4
 
 
+def test_a_policy_is_set_told_and_ended(table: penstock.Table) -> None:
+    assert table.upkeep() is None
+    table.set_upkeep(older_than=timedelta(days=7), keep_versions=10)
+    found = table.upkeep()
+    assert found is not None
+    assert (found.compact, found.older_than, found.keep_versions) == (True, timedelta(days=7), 10)
+    assert found.error is None
+    with pytest.raises(InvalidRequest, match="older_than_seconds"):
+        table.set_upkeep(older_than=timedelta(minutes=1))
+    with pytest.raises(InvalidRequest, match="neither compacts nor removes"):
+        table.set_upkeep(compact=False)
+    table.end_upkeep()
+    assert table.upkeep() is None
+
+
 def test_the_newest_versions_stay(table: penstock.Table) -> None:
     for n in range(3):
         table.append([{"id": 10 + n, "text": "x"}])

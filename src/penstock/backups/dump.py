@@ -17,7 +17,7 @@ KEPT = (
     *("function_code", "functions", "function_versions", "declarations"),
     *("tokens", "grants", "audit", "environments"),
     *("materialized_views", "view_sources", "refresh_schedules", "view_definitions"),
-    *("view_alterations", "locks"),
+    *("view_alterations", "upkeep_policies", "locks"),
 )
 # Not dumped: a restored catalog signs tokens with keys of its own, and has nothing to remove,
 # because dropped tables are not copied. Files of Iceberg tables name each other by absolute paths,

@@ -28,6 +28,17 @@ class Look:
     had_seen_all: bool
 
 
+@dataclass(slots=True)
+class UpkeepCounts:
+    """What this server has done by policies since it started, for metrics."""
+
+    runs: int = 0
+    failures: int = 0
+    fragments_removed: int = 0
+    versions_removed: int = 0
+    bytes_removed: int = 0
+
+
 @dataclass(frozen=True)
 class Catalog:
     database: Database
@@ -68,6 +79,7 @@ class Catalog:
     upkeep_locks: "WeakValueDictionary[tuple[str, str, str], asyncio.Lock]" = field(
         default_factory=WeakValueDictionary
     )
+    upkeep_counts: UpkeepCounts = field(default_factory=UpkeepCounts)
     # Branches with commits, and when (monotonic) to look for staged leftovers there.
     visits: dict[tuple[str, str], tuple[Table, float]] = field(default_factory=dict)
 

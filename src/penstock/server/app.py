@@ -64,7 +64,7 @@ class App:
         self._gate = gate
         # With authentication, it does not matter which page a request comes from.
         self._pages = pages if gate is None else None
-        self._metrics = Metrics(catalog.queue)
+        self._metrics = Metrics(catalog.queue, catalog.upkeep_counts)
         self._readiness = Readiness(catalog)
         once = IdempotentRequests(catalog)
         self._lance = LanceProtocol(catalog, limits, once, gate)

@@ -16,6 +16,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from penstock.catalog.catalog import UpkeepCounts
 from penstock.catalog.jobs.queue import WAIT_BUCKETS, Queue
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
@@ -33,9 +34,11 @@ class _Latency:
 class Metrics(Collector):
     """The counters of one server process."""
 
-    def __init__(self, queue: Queue | None = None) -> None:
+    def __init__(self, queue: Queue | None = None, upkeep: UpkeepCounts | None = None) -> None:
         self.in_flight = 0
         self._queue = queue or Queue()
+        self._upkeep = upkeep or UpkeepCounts()
+        self._policies = (0, 0)
         self._jobs: dict[str, int] = {}
         self._stale: dict[bool, int] = {}
         self._stale_views: dict[bool, int] = {}
@@ -64,6 +67,9 @@ class Metrics(Collector):
 
     def set_stale_views(self, by_auto: dict[bool, int]) -> None:
         self._stale_views = by_auto
+
+    def set_policies(self, policies: int, failing: int) -> None:
+        self._policies = policies, failing
 
     def set_database(self, kind: str, up: bool) -> None:
         self._database[kind] = up
@@ -103,6 +109,7 @@ class Metrics(Collector):
         yield from self._collect_jobs()
         yield from self._collect_columns()
         yield from self._collect_views()
+        yield from self._collect_upkeep()
 
     def _collect_jobs(self) -> Iterator[Metric]:
         jobs = GaugeMetricFamily("penstock_jobs", "Jobs by state.", labels=("state",))
@@ -155,6 +162,31 @@ class Metrics(Collector):
         for is_auto, count in self._stale_views.items():
             stale.add_metric((str(is_auto).lower(),), count)
         yield stale
+
+    def _collect_upkeep(self) -> Iterator[Metric]:
+        found = GaugeMetricFamily(
+            "penstock_upkeep_policies",
+            "Tables with a policy to keep them small, by how its last run went.",
+            labels=("state",),
+        )
+        total, failing = self._policies
+        found.add_metric(("ok",), total - failing)
+        found.add_metric(("failing",), failing)
+        yield found
+        counts = self._upkeep
+        runs = CounterMetricFamily(
+            "penstock_upkeep_runs", "Runs of such policies by this server.", labels=("outcome",)
+        )
+        runs.add_metric(("ok",), counts.runs - counts.failures)
+        runs.add_metric(("failed",), counts.failures)
+        yield runs
+        removed = CounterMetricFamily(
+            "penstock_upkeep_removed", "What these runs removed.", labels=("kind",)
+        )
+        removed.add_metric(("fragments",), counts.fragments_removed)
+        removed.add_metric(("versions",), counts.versions_removed)
+        removed.add_metric(("bytes",), counts.bytes_removed)
+        yield removed
 
     def _collect_latencies(self) -> Metric:
         found = HistogramMetricFamily(

@@ -8,6 +8,7 @@ from penstock.catalog.columns import auto_backfill
 from penstock.catalog.health import Readiness
 from penstock.catalog.jobs import jobs
 from penstock.catalog.materialized_views import auto_refresh
+from penstock.catalog.upkeep import policies
 from penstock.errors import PenstockError
 from penstock.server.metrics import CONTENT_TYPE, Metrics
 from penstock.server.transport.http import Reply
@@ -45,6 +46,7 @@ async def _metrics(catalog: Catalog, metrics: Metrics) -> Reply:
         metrics.set_jobs(await jobs.count_by_state(catalog.database))
         metrics.set_stale(await auto_backfill.count_stale(catalog.database))
         metrics.set_stale_views(await catalog.database.read(auto_refresh.count_stale))
+        metrics.set_policies(*await catalog.database.read(policies.count))
         metrics.set_database(kind, up=True)
     except PenstockError:
         metrics.set_database(kind, up=False)

@@ -25,6 +25,8 @@ from penstock.catalog.jobs.due import TriggerRules
 from penstock.catalog.jobs.queue import Queue
 from penstock.catalog.materialized_views import auto_refresh, schedules
 from penstock.catalog.names import lake_identity
+from penstock.catalog.upkeep import keeper as upkeep
+from penstock.catalog.upkeep.keeper import Rules
 from penstock.database.connect import open_catalog
 from penstock.database.interface import Database
 from penstock.errors import PenstockError, Unavailable
@@ -202,6 +204,9 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         rules = TriggerRules(auto.changes, auto.cooldown_seconds, auto.rows)
         chores.append(asyncio.create_task(auto_refresh.run_for_ever(catalog, rules)))
         chores.append(asyncio.create_task(schedules.run_for_ever(catalog)))
+    if settings.upkeep.enabled:
+        pace = Rules(settings.upkeep.interval_seconds, settings.upkeep.work_seconds)
+        chores.append(asyncio.create_task(upkeep.run_for_ever(catalog, pace)))
     chores.append(asyncio.create_task(watch(server.server_state.connections)))
     host, port = listener.getsockname()[:2]
     child_key = (

@@ -81,6 +81,24 @@ class AutoRefreshSettings(Struct, frozen=True, kw_only=True):
     ] = 5
 
 
+class UpkeepSettings(Struct, frozen=True, kw_only=True):
+    """When this server keeps tables small that have a policy for it."""
+
+    enabled: Annotated[bool, Meta(description="Whether this server carries policies out.")] = True
+    interval_seconds: Annotated[
+        int,
+        Meta(ge=1, description="How long a table is left alone after its policy was carried out."),
+    ] = 300
+    work_seconds: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=300,
+            description="How long a run begins new pieces before other tables have their turn.",
+        ),
+    ] = 10
+
+
 class RunnerSettings(Struct, frozen=True, kw_only=True):
     """The runner that works beside the server."""
 

@@ -14,6 +14,7 @@ from penstock.settings.job_sections import (
     JobSettings,
     RunnerSettings,
     SecretSettings,
+    UpkeepSettings,
 )
 from penstock.settings.server_sections import AuthSettings, LogSettings, ServerSettings
 from penstock.settings.storage_sections import (
@@ -61,6 +62,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     jobs: JobSettings = JobSettings()
     auto_backfill: AutoBackfillSettings = AutoBackfillSettings()
     auto_refresh: AutoRefreshSettings = AutoRefreshSettings()
+    upkeep: UpkeepSettings = UpkeepSettings()
     runner: RunnerSettings = RunnerSettings()
     secrets: SecretSettings = SecretSettings()
     clusters: Clusters = field(default_factory=lambda: {"local": LOCAL})

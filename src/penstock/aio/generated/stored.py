@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.sdk.rows.types import Schema
     from penstock.sdk.tables.columns import Fills
     from penstock.sdk.tables.refs import Branch, Index, Tag, Version
-    from penstock.sdk.tables.upkeep import CleanupResult, CompactionResult
+    from penstock.sdk.tables.upkeep import CleanupResult, CompactionResult, UpkeepPolicy
 
 
 class AsyncStored(AsyncReadable):
@@ -283,6 +283,41 @@ class AsyncStored(AsyncReadable):
         """
         found: CompactionResult = await self._run(self._wrapped.compact)
         return found
+
+    async def set_upkeep(
+        self,
+        *,
+        compact: bool = True,
+        small_fragments: int = 20,
+        deleted_share: float = 0.1,
+        older_than: datetime.timedelta | None = None,
+        keep_versions: int | None = None,
+    ) -> UpkeepPolicy:
+        """Let the server keep it small from now on, in place of a policy that it has.
+
+        compact: merge files, when so many small ones (`small_fragments`) lie side by side, or when
+            this share of a file's rows is deleted.
+        older_than: remove versions that were replaced so long ago, an hour or more.
+        keep_versions: leave the newest so many in any case; alone, remove all others.
+        """
+        found: UpkeepPolicy = await self._run(
+            self._wrapped.set_upkeep,
+            compact=compact,
+            small_fragments=small_fragments,
+            deleted_share=deleted_share,
+            older_than=older_than,
+            keep_versions=keep_versions,
+        )
+        return found
+
+    async def upkeep(self) -> UpkeepPolicy | None:
+        """The policy by which the server keeps it small; None if it has none."""
+        found: UpkeepPolicy | None = await self._run(self._wrapped.upkeep)
+        return found
+
+    async def end_upkeep(self) -> None:
+        """Let the server not keep it small any more."""
+        await self._run(self._wrapped.end_upkeep)
 
     async def cleanup(
         self,

@@ -25,7 +25,10 @@ log = logging.getLogger(__name__)
 AT_ONCE = 500
 SHOWN = 10
 # What there is of a table beside its row.
-TABLE_RECORDS = ("table_versions", "columns", "declarations", "table_sizes", "table_growth")
+TABLE_RECORDS = (
+    *("table_versions", "columns", "declarations", "table_sizes", "table_growth"),
+    "upkeep_policies",
+)
 # What a request may say about what depends on its object.
 OPTIONS = "use ?cascade=true to drop them along with it, or ?force=true to let them break"
 

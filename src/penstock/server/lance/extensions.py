@@ -31,6 +31,7 @@ from penstock.server.lance.handlers.explore import (
     progress,
 )
 from penstock.server.lance.handlers.functions import functions
+from penstock.server.lance.handlers.upkeep import policies as upkeep_policies
 from penstock.server.lance.handlers.upkeep import requests as upkeep
 from penstock.server.lance.handlers.views import alterations as view_alterations
 from penstock.server.lance.handlers.views import iceberg as iceberg_views
@@ -247,6 +248,17 @@ EXTENSIONS = (
         also="POST",
     ),
     changes("CompactTable", "table/{id}/compact", upkeep.compact, WRITE_TABLE, work=QUERIES),
+    reads(
+        "DescribeTableUpkeep", "table/{id}/upkeep/describe", upkeep_policies.describe, READ_TABLE
+    ),
+    changes(
+        "SetTableUpkeep",
+        "table/{id}/upkeep/set",
+        upkeep_policies.put,
+        OWN_TABLE,
+        recover=upkeep_policies.recover_put,
+    ),
+    changes("EndTableUpkeep", "table/{id}/upkeep/end", upkeep_policies.end, OWN_TABLE),
     changes("CleanUpTable", "table/{id}/cleanup", upkeep.clean_up, OWN_TABLE, work=QUERIES),
     reads("ListJobs", "jobs/list", jobs.list_jobs, SIGNED_IN),
     reads("DescribeJob", "jobs/describe", jobs.describe, READ_JOB),

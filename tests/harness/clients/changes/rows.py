@@ -80,5 +80,7 @@ CHANGES: dict[str, Prepare] = {
     "CreateTableScalarIndex": create_scalar_index,
     "CompactTable": lambda s, ns: lance(f"{with_rows(s, ns)}/compact"),
     "CleanUpTable": lambda s, ns: lance(f"{with_rows(s, ns)}/cleanup", {"older_than_seconds": 0}),
+    "SetTableUpkeep": lambda s, ns: lance(f"{with_rows(s, ns)}/upkeep/set", {"keep_versions": 9}),
+    "EndTableUpkeep": lambda s, ns: lance(f"{with_rows(s, ns)}/upkeep/end"),
     "DropTableIndex": lambda s, ns: lance(f"{with_index(s, ns)}/index/i/drop"),
 }

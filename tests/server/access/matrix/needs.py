@@ -21,7 +21,7 @@ LANCE = {
     "ListTableIndices DescribeTableIndexStats ListTableTags GetTableTagVersion ListTableBranches "
     "ExplainBackfill ListTableErrors DescribeMaterializedView ExplainRefresh FindTableDependents "
     "ListMaterializedViewDefinitions DescribeFunction DescribeView DescribeIcebergTable "
-    "ReadTableCell "
+    "ReadTableCell DescribeTableUpkeep "
     "FindLineage FindFunctionLineage "
     "ListTableHistory CompareTableVersions ListRefreshes "
     # lancedb's own.
@@ -36,7 +36,7 @@ LANCE = {
     "UpdateTableSchemaMetadata AlterTableAlterColumns UpdateFieldMetadata AlterTableDropColumns "
     "CreateTable CloneTable AlterTableAddColumns CreateMaterializedView DeclareTable "
     "AlterMaterializedView ExplainAlterMaterializedView ConsentMaterializedView "
-    "CleanUpTable "
+    "CleanUpTable SetTableUpkeep EndTableUpkeep "
     "DropMaterializedView AlterFunction DropFunction CreateView AlterView DropView",
 }
 LANCE_NEEDS = {name: role for role, names in LANCE.items() for name in names.split()}

@@ -9,6 +9,7 @@ from penstock.catalog.columns import backfills, computed_columns
 from penstock.catalog.impact import renames
 from penstock.catalog.materialized_views import materialized_views, view_description
 from penstock.catalog.names import table_changes, table_listing, tables
+from penstock.catalog.upkeep import policies
 from penstock.catalog.versions import reconcile
 from penstock.errors import (
     InvalidRequest,
@@ -22,6 +23,7 @@ from penstock.model.branches import check_branch, check_tag
 from penstock.model.identifiers import check_identifier, check_name, to_path
 from penstock.model.tables import Table, TableVersion
 from penstock.server.lance.call import Body, Call, Version, choose
+from penstock.server.lance.handlers.upkeep import policies as upkeep_policies
 from penstock.server.lance.handlers.views import iceberg as iceberg_views
 from penstock.server.lance.handlers.views import rows as view_rows
 from penstock.server.lance.lancedb.headers import LANCEDB_HEADER
@@ -30,6 +32,7 @@ from penstock.server.transport.http import NOT_STORED, Reply
 log = logging.getLogger(__name__)
 
 BOUND_PROPERTY = "penstock.columns"
+UPKEEP_PROPERTY = "penstock.upkeep"
 
 
 class DeclareTable(Body):
@@ -191,6 +194,9 @@ async def describe(call: Call) -> DescribedTable:
         view = await materialized_views.load(catalog.database, table)
         told = await view_description.describe(catalog, view, call.origin)
         reply.properties = {**table.properties, **told}
+    if detailed and (kept := await policies.find(catalog.database, table.id)) is not None:
+        shown = msgspec.json.encode(upkeep_policies.show(kept)).decode()
+        reply.properties = {**reply.properties, UPKEEP_PROPERTY: shown}
     if table.has_bound_columns:
         counted = bool(call.flag("count_rows") or body.count_rows)
         await _tell_bound(call, table, check_branch(body.branch), reply, counted)
