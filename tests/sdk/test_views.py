@@ -17,8 +17,8 @@ from penstock.errors import (
     TableNotFound,
     Unsupported,
 )
+from penstock.sdk.views.certificate import Certificate
 from penstock.sdk.views.freshness import Freshness
-from penstock.sdk.views.view import Certificate
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
 from tests.harness.views import server_views

@@ -7,8 +7,8 @@ from penstock.sdk.connection.names import Name, read_id
 from penstock.sdk.contents.functions import Functions
 from penstock.sdk.contents.views import Views
 from penstock.sdk.jobs.job import Job, find_job, list_jobs
+from penstock.sdk.pictures.markup import table
 from penstock.sdk.rows.answers import ask_rows
-from penstock.sdk.show import html_table
 from penstock.sdk.sql_result import SqlResult
 
 if TYPE_CHECKING:
@@ -115,5 +115,8 @@ class Lake(Views, Functions):
     def _repr_html_(self) -> str:
         kinds = {"table": self.tables(), "view": self.views()}
         rows = [(name, kind) for kind, names in kinds.items() for name in names]
-        note = f"{len(kinds['table']):,} tables, {len(kinds['view']):,} materialized views"
-        return html_table(f"Lake at {self._wire.server}", sorted(rows), ("name", "kind"), note)
+        note = ", ".join(
+            f"{len(names):,} {kind}{'' if len(names) == 1 else 's'}"
+            for kind, names in kinds.items()
+        )
+        return table(f"Lake at {self._wire.server}", sorted(rows), ("name", "kind"), note)

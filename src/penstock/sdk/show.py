@@ -1,25 +1,8 @@
-"""Formatting for notebooks and messages: small tables, times, and escaped HTML."""
+"""Formatting for notebooks and messages: times, states of rows, what fills a column."""
 
 import datetime
-import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-
-
-def html_table(
-    title: str, rows: Iterable[Sequence[Any]], head: Sequence[str] = (), note: str = ""
-) -> str:
-    """A table with a title; everything in it is escaped."""
-    top = "".join(f"<th style='text-align:left'>{_cell(each)}</th>" for each in head)
-    body = "".join(
-        "<tr>" + "".join(f"<td style='text-align:left'>{_cell(v)}</td>" for v in row) + "</tr>"
-        for row in rows
-    )
-    below = f"<p>{_cell(note)}</p>" if note else ""
-    return (
-        f"<div><strong>{_cell(title)}</strong>"
-        f"<table>{f'<tr>{top}</tr>' if top else ''}{body}</table>{below}</div>"
-    )
 
 
 def to_time(millis: int | str) -> datetime.datetime:
@@ -49,7 +32,3 @@ def show_filler(found: Mapping[str, Any] | None) -> str:
     return (
         f"{found.get('function') or 'SQL'}{'' if states is None else f' ({show_states(states)})'}"
     )
-
-
-def _cell(value: Any) -> str:
-    return html.escape("" if value is None else str(value))

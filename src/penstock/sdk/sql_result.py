@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidRequest
 from penstock.sdk.connection.optional_libraries import load
-from penstock.sdk.show import html_table
+from penstock.sdk.pictures.markup import table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +71,7 @@ class SqlResult:
 
     def _repr_html_(self) -> str:
         names, rows = self._show()
-        return html_table("Result", rows, names, self._count())
+        return table("Result", rows, names, self._count())
 
     def _show(self) -> tuple[list[str], list[list[str]]]:
         """The names, and the first rows as text."""

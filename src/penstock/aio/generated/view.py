@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from penstock.sdk.jobs.plans import Plan
     from penstock.sdk.rows.types import Schema
     from penstock.sdk.views.altering import Unset, ViewDefinition
+    from penstock.sdk.views.certificate import Certificate
     from penstock.sdk.views.create import RowsFunction, Source
     from penstock.sdk.views.freshness import Freshness, Schedule
     from penstock.sdk.views.lineage import Lineage
-    from penstock.sdk.views.view import Certificate, Consent, Mode
+    from penstock.sdk.views.view import Consent, Mode
 
 
 class AsyncView(AsyncStored, of=View):

@@ -27,6 +27,7 @@ CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 300.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0
 BUSY = (429, 503)
 PARAMETER = re.compile(r"\?(cascade|force)=true")
+ROWS_TO_LOOK_AT = "application/vnd.penstock.rows+json"
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
 
@@ -100,6 +101,11 @@ class Wire:
         patience = None if timeout is None else min(timeout, self._retry_seconds)
         return self._send(lambda: _receive(self._http, request), patience).content
 
+    def look(self, path: str, body: object = None) -> Any:
+        """POST a question for rows to look at, whose long values are cut."""
+        request = self._ask(path, body, ANSWER_SECONDS, ROWS_TO_LOOK_AT)
+        return _decode(self._send(lambda: self._http.send(request)))
+
     def read_stream(self, path: str, body: object = None) -> AnswerStream:
         """POST a question whose answer is read while it arrives; its reader closes it."""
         request = self._ask(path, body, ANSWER_SECONDS)
@@ -144,13 +150,13 @@ class Wire:
     def close(self) -> None:
         self._http.close()
 
-    def _ask(self, path: str, body: object, seconds: float) -> httpx.Request:
+    def _ask(self, path: str, body: object, seconds: float, accept: str = "*/*") -> httpx.Request:
         return self._http.build_request(
             "POST",
             path,
             content=b"" if body is None else msgspec.json.encode(body),
             params=_to_params({}),
-            headers={"Content-Type": "application/json"},
+            headers={"Content-Type": "application/json", "Accept": accept},
             timeout=httpx.Timeout(seconds, connect=CONNECT_SECONDS),
         )
 

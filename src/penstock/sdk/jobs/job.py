@@ -16,7 +16,8 @@ from penstock.sdk.connection.wire import Wire, path_of
 from penstock.sdk.jobs.facts import Facts, show_clock, show_property
 from penstock.sdk.jobs.progress import Display, open_display
 from penstock.sdk.jobs.row_errors import RowError, list_errors
-from penstock.sdk.show import html_table, show_time, to_time
+from penstock.sdk.pictures.markup import table
+from penstock.sdk.show import show_time, to_time
 
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.05, 0.5
 # How many ids are named when several begin alike.
@@ -106,7 +107,7 @@ class Job(Facts):
 
     def _repr_html_(self) -> str:
         rows = [("status", self.status), *list_facts(self)]
-        return html_table(f"Job {self.id}", rows)
+        return table(f"Job {self.id}", rows)
 
     def _follow(self, timeout: float | None, display: Display) -> None:
         deadline = None if timeout is None else time.monotonic() + timeout

@@ -1,14 +1,23 @@
 """Plans: what a backfill or a refresh would do, to read and to compute with."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.sdk.show import html_table, show_states
+from penstock.sdk.pictures.bars import Part, bar
+from penstock.sdk.pictures.markup import BAD, BUSY, GOOD, IDLE, WARN, Markup, join, table
+from penstock.sdk.show import show_states
 
 COUNTS = {
     "rows_to_insert": "to insert",
     "rows_to_update": "to update",
     "rows_to_delete": "to delete",
+}
+COLOURS = {"rows_to_insert": GOOD, "rows_to_update": BUSY, "rows_to_delete": BAD}
+STATES = {"fresh": GOOD, "stale": WARN, "unfilled": IDLE, "failed": BAD}
+# What stands below a line of a plan in a notebook.
+PICTURES: dict[str, Callable[[list[Part], list[Part]], Markup | None]] = {
+    "rows": lambda changes, _: bar(changes, "rows to change"),
+    "now": lambda _, states: bar(states, "rows by state"),
 }
 
 
@@ -69,7 +78,13 @@ class Plan(Mapping[str, Any]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_table(self.what, self._lines())
+        changes = [(word, self._told[key] or 0, COLOURS[key]) for key, word in COUNTS.items()]
+        states = [(word, n, STATES[word]) for word, n in (self.rows_by_state or {}).items()]
+        lines = [
+            (name, join([text, PICTURES[name](changes, states)]) if name in PICTURES else text)
+            for name, text in self._lines()
+        ]
+        return table(self.what, lines)
 
     def _lines(self) -> list[tuple[str, str]]:
         told = self._told

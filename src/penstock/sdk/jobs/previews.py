@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.sdk.show import html_table
+from penstock.sdk.pictures.markup import table
 
 
 class Preview:
@@ -37,4 +37,4 @@ class Preview:
     def _repr_html_(self) -> str:
         failed = {each.get("row_id"): each.get("message") for each in self.errors}
         rows = [(r["row_id"], r.get(self.column), failed.get(r["row_id"], "")) for r in self.rows]
-        return html_table(f"preview of {self.column}", rows, ("row", self.column, "error"))
+        return table(f"preview of {self.column}", rows, ("row", self.column, "error"))

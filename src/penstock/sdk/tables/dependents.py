@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.sdk.connection.names import show_id
-from penstock.sdk.show import html_table
+from penstock.sdk.pictures.markup import table
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Dependents:
         ]
         note = f"{self.hidden} that you may not read" if self.hidden else ""
         head = ("name", "kind", "reads", "breaks on")
-        return html_table(f"What depends on {self.name}", rows, head, note)
+        return table(f"What depends on {self.name}", rows, head, note)
 
 
 def read_dependents(name: str, told: dict[str, Any]) -> Dependents:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from penstock.sdk.connection.wire import path_of
-from penstock.sdk.show import html_table
+from penstock.sdk.pictures.markup import table
 from penstock.sdk.tables.dependents import Dependents, read_dependents
 from penstock.sdk.tables.handle import Handle
 
@@ -26,4 +26,4 @@ class IcebergTable(Handle):
     def _repr_html_(self) -> str:
         told = self.describe()
         rows = [(each["name"], each["type"]["type"]) for each in told["schema"]["fields"]]
-        return html_table(f"Iceberg table {self.name}", rows, ("column", "type"), told["location"])
+        return table(f"Iceberg table {self.name}", rows, ("column", "type"), told["location"])

@@ -13,6 +13,7 @@ from penstock.model.identifiers import Identifier
 from penstock.sdk.connection.names import show_id
 from penstock.sdk.connection.optional_libraries import load
 from penstock.sdk.connection.wire import Wire, path_of
+from penstock.sdk.pictures.cells import rows_table
 from penstock.sdk.rows.answers import ask_batches, ask_rows
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 DistanceType = Literal["l2", "cosine", "dot", "hamming"]
 Columns = tuple[str, ...] | dict[str, str]
+# How many rows a notebook shows.
+SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,16 @@ class Query:
     def schema(self) -> "pa.Schema":
         """The columns that it gives; nothing is read."""
         return replace(self, rows=0, skip=0, search={}, order=()).to_arrow().schema
+
+    def _look(self, rows: int) -> dict[str, Any]:
+        """The first rows to look at, with long values by their beginning."""
+        most = rows if self.rows is None else min(rows, self.rows)
+        path = path_of("table", self.table, "query")
+        found: dict[str, Any] = self.wire.look(path, self.limit(most).body())
+        return found
+
+    def _repr_html_(self) -> str:
+        return rows_table(f"Query of {show_id(self.table)}", self._look(SHOWN), {}, "")
 
     def body(self) -> dict[str, Any]:
         """The request's body."""

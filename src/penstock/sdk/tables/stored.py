@@ -6,7 +6,8 @@ from penstock.errors import PenstockError
 from penstock.sdk.connection.names import Name, read_new_id
 from penstock.sdk.connection.optional_libraries import load
 from penstock.sdk.connection.other_clients import namespace_client
-from penstock.sdk.show import html_table, show_filler
+from penstock.sdk.pictures.cells import rows_table
+from penstock.sdk.show import show_filler
 from penstock.sdk.tables.columns import Columns
 from penstock.sdk.tables.history import History
 from penstock.sdk.tables.readable import Readable
@@ -14,6 +15,9 @@ from penstock.sdk.tables.upkeep import Upkeep
 
 if TYPE_CHECKING:
     import lance
+
+# How many rows a notebook shows.
+SHOWN = 5
 
 
 class Stored(Readable, Columns, History, Upkeep):
@@ -63,11 +67,12 @@ class Stored(Readable, Columns, History, Upkeep):
 
     def _repr_html_(self) -> str:
         # What is not known without looking at rows is not waited for.
-        computed = self._list_computed(count_rows=False)
-        rows = [
-            (field.name, str(field.type), show_filler(computed.get(field.name)))
-            for field in self.schema()
-        ]
-        note = f"version {self.version()}, {self.count():,} rows"
-        kind = type(self).__name__
-        return html_table(f"{kind} {self.name}", rows, ("column", "type", "filled by"), note)
+        fillers = {
+            name: show_filler(each) for name, each in self._list_computed(count_rows=False).items()
+        }
+        count = self.count()
+        shown = f", of which {SHOWN} are shown" if count > SHOWN else ""
+        where = f" on {self._branch}" if self._branch else ""
+        note = f"version {self.version()}, {count:,} row{'' if count == 1 else 's'}{shown}"
+        title = f"{type(self).__name__} {self.name}{where}"
+        return rows_table(title, self._query()._look(SHOWN), fillers, note)

@@ -7,7 +7,13 @@ import msgspec
 
 from penstock.model.identifiers import Identifier
 from penstock.sdk.connection.names import show_id
+from penstock.sdk.pictures.bars import badge
+from penstock.sdk.pictures.graph import Node, draw_graph
+from penstock.sdk.pictures.markup import BAD, GOOD, WARN, element, join
 from penstock.sdk.show import find_time, show_time
+
+# What a picture calls the view itself, whose name its freshness does not have.
+VIEW = "this view"
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,30 @@ class Freshness:
             state += f"; {self.lag_seconds:,.0f} s behind{', late' if self.late else ''}"
         return f"{state}; refreshed {show_time(self.refreshed_at)}"
 
+    def _repr_html_(self) -> str:
+        word, colour = ("stale", WARN) if self.stale else ("fresh", GOOD)
+        word, colour = ("late", BAD) if self.late else (word, colour)
+        nodes = [
+            Node(
+                name,
+                _show_source(self.watermark.get(name), self.pending.get(name, 0)),
+                WARN if self.pending.get(name) else GOOD,
+            )
+            for name in dict.fromkeys([*self.watermark, *self.pending])
+        ]
+        known = {node.name for node in nodes}
+        edges = [(name, VIEW) for name in known]
+        for view, below in self.through.items():
+            edges += [(name, view) for name in below] + [(view, VIEW)]
+            counts = {view: "stale itself"} | {n: f"{c:,} newer" for n, c in below.items()}
+            for name, detail in counts.items():
+                if name not in known:
+                    known.add(name)
+                    nodes.append(Node(name, detail, WARN))
+        nodes.append(Node(VIEW, f"refreshed {show_time(self.refreshed_at)}", colour))
+        head = element("div", join([badge(word, colour), f" {self}"]))
+        return join([head, draw_graph(nodes, edges, "what the view has seen of its sources")])
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -60,6 +90,11 @@ class Schedule:
 
     def __str__(self) -> str:
         return f"{self.expression} ({self.timezone}), next {show_time(self.next_at)}"
+
+
+def _show_source(version: int | None, newer: int) -> str:
+    seen = "not seen yet" if version is None else f"version {version} seen"
+    return f"{seen}, {newer:,} newer" if newer else seen
 
 
 def read_freshness(told: dict[str, str]) -> Freshness:

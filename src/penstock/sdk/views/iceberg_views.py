@@ -7,7 +7,8 @@ from typing import Any
 from penstock.errors import PenstockError
 from penstock.sdk.connection.names import Name, read_new_id
 from penstock.sdk.connection.wire import path_of
-from penstock.sdk.show import html_table, show_time, to_time
+from penstock.sdk.pictures.markup import table
+from penstock.sdk.show import show_time, to_time
 from penstock.sdk.tables.readable import Readable
 
 
@@ -83,4 +84,4 @@ class IcebergView(Readable):
     def _repr_html_(self) -> str:
         told = self.describe()
         rows = [(each["name"], each["type"]["type"]) for each in told["schema"]["fields"]]
-        return html_table(f"Iceberg view {self.name}", rows, ("column", "type"), told["query"])
+        return table(f"Iceberg view {self.name}", rows, ("column", "type"), told["query"])

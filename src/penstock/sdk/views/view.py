@@ -1,7 +1,7 @@
 """Materialized views: tables whose rows a query or a function makes, and their refreshes."""
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
 import msgspec
@@ -12,9 +12,10 @@ from penstock.sdk.connection.wire import path_of
 from penstock.sdk.jobs.job import Job, follow_job
 from penstock.sdk.jobs.options import RefreshOptions, read_options
 from penstock.sdk.jobs.plans import Plan
-from penstock.sdk.show import html_table
+from penstock.sdk.pictures.markup import Markup, join, table
 from penstock.sdk.tables.stored import Stored
 from penstock.sdk.views.altering import Alterable
+from penstock.sdk.views.certificate import Certificate, read_certificate
 from penstock.sdk.views.freshness import (
     Freshness,
     Schedule,
@@ -34,22 +35,6 @@ class Consent:
 
     sources: list[str]
     state: str
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """What came of comparing a view with its query computed anew."""
-
-    is_equal: bool
-    rows: int
-    rows_expected: int
-    rows_missing: int
-    rows_extra: int
-    # All that was told, such as `digest`, `columns` and `source_versions`.
-    told: dict[str, Any] = field(repr=False)
-
-    def __bool__(self) -> bool:
-        return self.is_equal
 
 
 class View(Alterable, Stored):
@@ -102,9 +87,7 @@ class View(Alterable, Stored):
                 f"the refresh of {self.name} (job {job.id}) has no certificate",
                 detail="views of this kind are not verified by this server",
             )
-        keys = ("rows", "rows_expected", "rows_missing", "rows_extra")
-        counts = {key: int(told.get(key) or 0) for key in keys}
-        return Certificate(bool(told["is_equal"]), **counts, told=told)
+        return read_certificate(self.name, told)
 
     def freshness(self) -> Freshness:
         """How far it is behind the tables that it is made from, also through other views."""
@@ -141,12 +124,9 @@ class View(Alterable, Stored):
 
     def _repr_html_(self) -> str:
         told = self._describe_view()
-        rows = [
-            ("kind", told["kind"]),
-            ("query", told.get("source_query", "")),
-            ("freshness", str(self.freshness())),
-        ]
-        return html_table(f"View {self.name}", rows) + super()._repr_html_()
+        rows = [("kind", told["kind"]), ("query", told.get("source_query", ""))]
+        freshness = Markup(self.freshness()._repr_html_())
+        return join([Markup(super()._repr_html_()), table("", rows), freshness])
 
     def _path(self, operation: str) -> str:
         return path_of("materialized_view", self.id, operation)

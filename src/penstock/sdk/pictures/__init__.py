@@ -1,0 +1,1 @@
+"""What objects of the SDK look like in a notebook: HTML and SVG, with no scripts."""
