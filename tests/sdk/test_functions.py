@@ -1,5 +1,6 @@
 """Functions: what is learned from them, what is refused, and that they are still functions."""
 
+import asyncio
 import base64
 import dataclasses
 import datetime
@@ -8,7 +9,7 @@ import functools
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any, Optional, TypedDict
 
 import pyarrow as pa
@@ -160,6 +161,36 @@ def test_annotations_say_which_nulls_are_seen() -> None:
     assert nulls(count.call, penstock.udtf, outputs={"a": int}) == ("call", ())
 
 
+def test_async_functions_are_declared_like_others() -> None:
+    @penstock.udf(concurrency=16, timeout=5)
+    async def ask(text: str) -> str:
+        # A comment.
+        return text
+
+    @penstock.chunker
+    async def spread(text: str) -> AsyncIterator[Chunk]:
+        yield {"chunk": text, "start": 0}
+
+    @penstock.udf(data_type=int)
+    class Client:
+        async def __call__(self, text: str) -> int:
+            return len(text)
+
+    learned: Any = Client
+    assert asyncio.run(ask("a")) == "a"
+    assert (ask.data_type, ask.concurrency, ask.inputs) == ({"type": "utf8"}, 16, ("text",))
+    assert (list(spread.outputs), learned.inputs) == (["chunk", "start"], ("text",))
+    version = find_version(ask.call)
+
+    async def ask(text: str) -> str:  # type: ignore[no-redef]
+        return text
+
+    assert find_version(ask) == version
+    assert json.loads(base64.b64decode(udtf_spec(spread)["udtf"]))["chunker_payload"]
+    with pytest.raises(InvalidFunction, match="concurrency of ask is 0"):
+        penstock.udf(concurrency=0)(ask)
+
+
 def test_the_version_follows_what_nulls_mean() -> None:
     def size(text: str) -> int:
         return len(text or "")
@@ -176,9 +207,6 @@ def refuse(match: str, function: Any, decorator: Any = penstock.udf, **options: 
 
 
 def test_what_cannot_be_right_is_refused_at_once() -> None:
-    async def later(a: int) -> int:
-        return a
-
     class Silent:
         pass
 
@@ -219,7 +247,7 @@ def test_what_cannot_be_right_is_refused_at_once() -> None:
     def untold(a):  # type: ignore[no-untyped-def]
         return a
 
-    refuse("is async", later)
+    refuse("plain has concurrency=3, and is no async function", plain, concurrency=3)
     refuse("only some of which may be None", mostly)
     refuse("cannot be called", Silent)
     refuse("needs 'model' to be made", Needy)

@@ -33,6 +33,7 @@ FORMS = f'"format": "{FORMAT}" or "udf_pickle"'
 Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Seconds = Annotated[float, Meta(gt=0, le=30 * 86400)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Concurrency = Annotated[int, Meta(ge=1, le=10_000)]
 Place = Annotated[int, Meta(ge=0, le=10_000)]
 # Paths below a folder from which modules are imported.
 SourcePath = Annotated[
@@ -58,6 +59,7 @@ class FunctionCode(Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None = None
     on_error: OnError = OnError()
     needs: Needs = Needs()
+    concurrency: int | None = None
     on_null: OnNull = "call"
     may_be_null: tuple[int, ...] = ()
     # What it takes, in the order of its inputs; empty when that is not known.
@@ -107,6 +109,7 @@ class FunctionCode(Struct, frozen=True, kw_only=True):
             timeout_seconds=self.timeout_seconds,
             on_error=self.on_error,
             needs=self.needs,
+            concurrency=self.concurrency,
             on_null=self.on_null,
             may_be_null=self.may_be_null,
             python=self.platform.get("python"),
@@ -149,6 +152,7 @@ class _Envelope(Struct):
     timeout_seconds: Seconds | None = None
     on_error: _OnError | None = None
     needs: _Needs | None = None
+    concurrency: Concurrency | None = None
     on_null: OnNull | None = None
     may_be_null: tuple[Place, ...] = ()
     takes: tuple[Input, ...] = ()
@@ -244,6 +248,7 @@ def _read_own(content: bytes, found: dict[str, Any]) -> FunctionCode:
         timeout_seconds=sent.timeout_seconds,
         on_error=_finish(sent.on_error or _OnError(), OnError),
         needs=_finish(sent.needs or _Needs(), Needs),
+        concurrency=sent.concurrency,
         on_null=sent.on_null or "call",
         may_be_null=sent.may_be_null,
         takes=sent.takes,

@@ -92,6 +92,8 @@ class Function(Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None = None
     on_error: OnError = OnError()
     needs: Needs = Needs()
+    # How many calls of an async function are under way at once in a task.
+    concurrency: int | None = None
     on_null: OnNull = "call"
     # With "null": the places of inputs that may be null all the same.
     may_be_null: tuple[int, ...] = ()

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from penstock.errors import InvalidRequest
 from penstock.model.envelopes import (
+    Concurrency,
     Place,
     check_manifest,
     check_sha256,
@@ -51,6 +52,7 @@ class Udtf(Struct, frozen=True, kw_only=True):
     output_schema: str | None = None
     on_error: OnError = OnError()
     needs: Needs = Needs()
+    concurrency: int | None = None
     on_null: OnNull = "call"
     may_be_null: tuple[int, ...] = ()
     python: str | None = None
@@ -71,6 +73,7 @@ class _Spec(Struct):
     num_gpus: float | None = None
     memory: float | None = None
     error_handling: dict[str, Any] | None = None
+    concurrency: Concurrency | None = None
     on_null: OnNull | None = None
     may_be_null: tuple[Place, ...] = ()
     batch: bool | None = None
@@ -151,6 +154,7 @@ def read_udtf(kind: str, spec: object) -> Udtf | None:
         if sent.error_handling is None
         else read_on_error("error_handling in udtf_spec", sent.error_handling),
         needs=_read_needs(sent),
+        concurrency=sent.concurrency,
         on_null=sent.on_null or "call",
         may_be_null=sent.may_be_null,
         python=envelope.python,

@@ -1,9 +1,10 @@
 """Functions of views in a worker: what they are given, what may come back, and what is kept."""
 
+import asyncio
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,24 @@ def test_a_chunker_makes_rows_in_the_order_it_yields_them(tmp_path: Path) -> Non
     found = Rows(tmp_path, words).run(texts("a bb", "", None, "c"))
     a, bb, c = ({"word": w, "size": len(w)} for w in ("a", "bb", "c"))
     assert found == {0: [a, bb], 1: [], 2: [], 3: [c]}
+
+
+async def words_later(text: str) -> AsyncIterator[dict[str, Any]]:
+    for word in text.split():
+        await asyncio.sleep(0.001)
+        yield {"word": word, "size": len(word)}
+
+
+async def list_words(text: str) -> list[dict[str, Any]]:
+    return list(words(text))
+
+
+@pytest.mark.parametrize("function", [words_later, list_words])
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_chunker_may_be_async(tmp_path: Path, function: Any, isolated: bool) -> None:
+    found = Rows(tmp_path, function, concurrency=2).run(texts("a bb", "", "c"), isolated=isolated)
+    a, bb, c = ({"word": w, "size": len(w)} for w in ("a", "bb", "c"))
+    assert found == {0: [a, bb], 1: [], 2: [c]}
 
 
 @pytest.mark.parametrize(

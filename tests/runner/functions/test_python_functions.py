@@ -1,19 +1,24 @@
 """Functions as people write them in Python, from the decorator to the values, on real runners."""
 
+import asyncio
 import dataclasses
 import datetime
 import enum
+import os
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, TypedDict
 
 import pytest
 
 import penstock
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, JobCanceled
+from tests.harness.data.calls import count_calls, take_calls
 from tests.harness.data.tables import new_name
 from tests.harness.processes.runners import RunnerProcess
 from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -135,3 +140,32 @@ def test_nulls_cost_no_call_unless_they_are_asked_for(
     assert docs.backfill("size").function_calls == 1
     view = lake.create_view(f"{docs.id[0]}.letters", docs.select("id"), chunker=letters)
     assert (view.refresh().function_calls, view.count()) == (3, 11)
+
+
+def test_async_calls_overlap_and_a_canceled_job_repeats_none_that_ended(
+    lake: penstock.Lake, docs: penstock.Table, tmp_path: Path
+) -> None:
+    log, slow = str(tmp_path / "calls"), str(tmp_path / "slow")
+    Path(slow).touch()
+
+    @penstock.udf(concurrency=8)
+    async def ask(id: int) -> int:
+        with open(log, "a") as file:  # noqa: ASYNC230
+            file.write(f"{id}\n")
+        await asyncio.sleep(60 if id >= 16 and os.path.exists(slow) else 0.05)  # noqa: ASYNC240
+        return 2 * id
+
+    table = lake.create_table(f"{docs.id[0]}.asked", {"id": list(range(24))})
+    table.add_column("twice", ask)
+    assert table.preview("twice", rows=3).values == [0, 2, 4]
+    assert sorted(map(int, take_calls(Path(log)))) == [0, 1, 2]
+    job = table.backfill("twice", wait=False)
+    until(lambda: count_calls(Path(log)) == 24)
+    job.cancel()
+    with pytest.raises(JobCanceled):
+        job.wait(timeout=60, progress=False)
+    assert sorted(map(int, take_calls(Path(log)))) == list(range(24))
+    Path(slow).unlink()
+    assert table.backfill("twice").function_calls == 8
+    assert sorted(map(int, take_calls(Path(log)))) == list(range(16, 24))
+    assert table.select("twice").to_list() == [{"twice": 2 * n} for n in range(24)]

@@ -86,6 +86,7 @@ def digest_of(definition: FunctionDefinition, code: FunctionCode, *, is_versione
     options: list[Any] = [code.batch_size, code.timeout_seconds, code.on_error, code.needs]
     # What releases before did not have counts where it is used, so that theirs stay what they are.
     options += [[code.on_null, code.may_be_null]] if code.on_null != "call" else []
+    options += [] if code.concurrency is None else [{"concurrency": code.concurrency}]
     return hashlib.sha256(msgspec.json.encode([told, options], order="sorted")).hexdigest()
 
 

@@ -4,6 +4,7 @@ Spark retries a task that raises, perhaps elsewhere, which only helps with trans
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct, structs
@@ -17,6 +18,9 @@ SCHEMA = "error string, detail string, is_function boolean"
 
 class Stopped(Exception):
     """The job was stopped."""
+
+    # What a batch that was begun has until then: places of rows, and their values.
+    partial: Any = None
 
 
 class TaskFailed(Struct, frozen=True):

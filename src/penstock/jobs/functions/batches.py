@@ -34,9 +34,9 @@ class BatchSize:
 
     def __init__(self, rows: int, least: int = MIN_ROWS, most: int = MAX_ROWS) -> None:
         self._least = max(1, least)
-        self._most = max(self._least, most)
+        self.most = max(self._least, most)
         self._widest = 1.0
-        self.rows = min(max(rows, self._least), self._most)
+        self.rows = min(max(rows, self._least), self.most)
 
     def learn(self, rows: int, seconds: float, size: int = 0) -> None:
         """Take in how long a batch took, and how many bytes its values have."""
@@ -52,7 +52,7 @@ class BatchSize:
         growth = min(MAX_GROWTH, AIM_SECONDS / max(seconds, 1e-6))
         # Small differences are noise.
         if not 0.7 < growth < 1.5:
-            self.rows = min(max(int(rows * growth), self._least), self._most)
+            self.rows = min(max(int(rows * growth), self._least), self.most)
 
 
 def cut(

@@ -1,10 +1,15 @@
 """Calling conventions: the arguments and results of each kind of function."""
 
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError
+from itertools import repeat, starmap
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.jobs.functions.children import by_row, rows_to_lists, tables_to_lists, to_partitions
+from penstock.jobs.functions.event_loop import Called, Verdict, call_rows, count_at_once
 from penstock.jobs.functions.load import ROW_BY_ROW, LoadedFunction
 from penstock.jobs.functions.outcomes import Failure, Outcome, to_failure
 from penstock.jobs.functions.output import PrintedOutput, captured
@@ -27,11 +32,15 @@ class DirectCaller:
         function: Function,
         kinds: pa.Schema,
         output: PrintedOutput | None = None,
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._loaded = loaded
         self._function = function
         self._kinds = kinds
         self._output = output
+        self._is_stopped = is_stopped
+        self._at_once = count_at_once(function, loaded.kind)
+        self._room = asyncio.Semaphore(self._at_once)
         self._fields = tuple(each.struct_field for each in function.outputs)
         # What makes rows has looked at them already.
         self._required = [
@@ -40,9 +49,15 @@ class DirectCaller:
             if not each.nullable and function.form != "udtf_spec"
         ]
 
-    def run(self, batch: pa.RecordBatch, *, go_on: bool) -> Outcome:
+    @property
+    def calls_at_once(self) -> bool:
+        return self._loaded.loop is not None and self._loaded.kind in ROW_BY_ROW
+
+    def run(self, batch: pa.RecordBatch, *, go_on: bool, one_by_one: bool = False) -> Outcome:
         with captured(self._output):
-            if self._loaded.kind in ROW_BY_ROW:
+            if self.calls_at_once:
+                found = self._run_at_once(batch, go_on, 1 if one_by_one else self._at_once)
+            elif self._loaded.kind in ROW_BY_ROW:
                 found = self._run_rows(batch, go_on)
             elif self._loaded.kind == "batch_chunker":
                 found = self._run_chunker(batch)
@@ -52,12 +67,55 @@ class DirectCaller:
 
     def close(self) -> None: ...
 
+    def _run_at_once(self, batch: pa.RecordBatch, go_on: bool, at_once: int) -> Outcome:
+        """Calls of an async function, several at a time."""
+        called, rows = Called(), [*self._list_rows(batch)]
+        loop, limits = self._loaded.loop, self._function.on_error.rate_limit
+        assert loop is not None
+        failures: dict[int, Failure] = {}
+
+        def judge(error: BaseException) -> Verdict:
+            if to_failure(error, limits).is_rate_limit:
+                return Verdict.LET_END
+            return Verdict.GO_ON if go_on else Verdict.END
+
+        is_stopped = False
+        try:
+            loop.run(
+                call_rows(
+                    self._loaded.call,
+                    rows,
+                    self._room,
+                    called,
+                    at_once=at_once,
+                    seconds=self._function.timeout_seconds,
+                    judge=judge,
+                ),
+                self._is_stopped,
+            )
+        except CancelledError:
+            is_stopped = True
+        failures = {row: to_failure(error, limits) for row, error in called.errors.items()}
+        there = called.values.keys() | failures.keys()
+        outcome = self._convert_rows([called.values.get(n) for n in range(len(rows))], failures)
+        left = tuple(n for n in range(len(rows)) if n not in there)
+        return Outcome(outcome.values, outcome.failures, left=left, is_stopped=is_stopped)
+
+    def _list_rows(self, batch: pa.RecordBatch) -> Iterable[Sequence[Any]]:
+        """What is given to the calls for each row."""
+        if self._loaded.kind == "udtf":
+            return ((table,) for table in to_partitions(batch.column(0)))
+        if not self._function.inputs:
+            return repeat((), batch.num_rows)
+        return zip(*(column.to_pylist() for column in self._inputs(batch)), strict=True)
+
     def _run_rows(self, batch: pa.RecordBatch, go_on: bool) -> Outcome:
         """One call for each row; what was returned before a failure is kept."""
         values: list[Any] = []
         failures: dict[int, Failure] = {}
         rows = batch.num_rows
-        calls = self._calls(batch)
+        # Not a generator of ours, which would end with the first exception.
+        calls = starmap(self._loaded.call, self._list_rows(batch))
         while len(values) < rows:
             try:
                 # A list that is extended keeps what came before an exception, and `map` goes on
@@ -73,15 +131,6 @@ class DirectCaller:
                 if failure.is_rate_limit or not go_on:
                     break
         return self._convert_rows(values, failures)
-
-    def _calls(self, batch: pa.RecordBatch) -> "map[Any]":
-        call = self._loaded.call
-        if self._loaded.kind == "udtf":
-            return map(call, to_partitions(batch.column(0)))
-        if not self._function.inputs:
-            # Not a generator, which would end with the first exception.
-            return map(lambda _: call(), range(batch.num_rows))  # noqa: C417
-        return map(call, *(column.to_pylist() for column in self._inputs(batch)))
 
     def _inputs(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The columns that the function reads; others may follow them."""
@@ -156,6 +205,8 @@ class DirectCaller:
                 continue
             name = self._kinds.names[number]
             for row in column.is_null().to_numpy(zero_copy_only=False).nonzero()[0].tolist():
+                if row in found.left:
+                    continue
                 found.failures.setdefault(
                     row,
                     Failure(

@@ -45,24 +45,21 @@ def flatten(values: pa.RecordBatch) -> Children:
 
 def listed(call: Callable[..., Any]) -> Callable[..., list[Any]]:
     """The same function, which has yielded everything when it returns."""
-    single = (Mapping, pa.Table, pa.RecordBatch)
+    return lambda *values: list_rows(call(*values))
 
-    def called(*values: Any) -> list[Any]:
-        found = call(*values)
-        # Nearly all are one of these.
-        if type(found) is GeneratorType or type(found) is list:
-            return list(found)
-        if found is None:
-            return []
-        if isinstance(found, single):
-            return [found]
-        if is_dataclass(found):
-            return [found]
-        if isinstance(found, str | bytes) or not isinstance(found, Iterable):
-            raise TypeError(f"returned {show(found)}, and rows are expected, as dicts")
+
+def list_rows(found: Any) -> list[Any]:
+    """The rows that a function returned: none, one, or all that it yields."""
+    # Nearly all are one of these.
+    if type(found) is GeneratorType or type(found) is list:
         return list(found)
-
-    return called
+    if found is None:
+        return []
+    if isinstance(found, Mapping | pa.Table | pa.RecordBatch) or is_dataclass(found):
+        return [found]
+    if isinstance(found, str | bytes) or not isinstance(found, Iterable):
+        raise TypeError(f"returned {show(found)}, and rows are expected, as dicts")
+    return list(found)
 
 
 def to_partitions(column: pa.ListArray) -> list[pa.Table]:

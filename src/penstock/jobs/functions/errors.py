@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +40,8 @@ class RowFailed(Exception):
         self.failure = failure
         self.note = note
         self.tries = tries
+        # What other rows of the batch have: their places, and their values.
+        self.partial: tuple[Any, pa.RecordBatch] | None = None
 
 
 @dataclass(slots=True)
@@ -91,9 +93,12 @@ class Policy:
         rows = np.flatnonzero(called)
         try:
             done = self._compute(batch.take(pa.array(rows)))
-        except RowFailed as error:
-            error.row = int(rows[error.row])
-            error.others = {int(rows[row]): told for row, told in error.others.items()}
+        except (RowFailed, Stopped) as error:
+            if isinstance(error, RowFailed):
+                error.row = int(rows[error.row])
+                error.others = {int(rows[row]): told for row, told in error.others.items()}
+            if error.partial is not None:
+                error.partial = rows[error.partial[0]], error.partial[1]
             raise
         done.values = spread(done.values, called)
         done.failures = {int(rows[row]): told for row, told in done.failures.items()}
@@ -108,6 +113,23 @@ class Policy:
         done = BatchValues(batch)
         done.values, failed = self._try(batch, done)
         tries = dict.fromkeys(failed, 1)
+        try:
+            self._try_again(batch, done, failed, tries)
+            self._settle(failed, tries)
+        except (RowFailed, Stopped) as error:
+            error.partial = _without(failed, done.values)
+            raise
+        done.failures = {row: (failure, tries[row]) for row, failure in sorted(failed.items())}
+        return done
+
+    def _try_again(
+        self,
+        batch: pa.RecordBatch,
+        done: BatchValues,
+        failed: dict[int, Failure],
+        tries: dict[int, int],
+    ) -> None:
+        """Try the rows that failed again, as often as `on_error` says."""
         for attempt in range(1, self._on_error.max_attempts):
             again = [row for row in sorted(failed) if self._is_tried_again(failed[row])]
             if not again:
@@ -126,16 +148,66 @@ class Policy:
                     failed[row] = still[index]
                 else:
                     del failed[row]
-        self._settle(failed, tries)
-        done.failures = {row: (failure, tries[row]) for row, failure in sorted(failed.items())}
-        return done
 
     def _try(
         self, batch: pa.RecordBatch, done: BatchValues
     ) -> tuple[pa.RecordBatch, dict[int, Failure]]:
         """The values of a batch whose rows are tried once, and those that failed."""
-        parts: list[pa.RecordBatch] = []
         failed: dict[int, Failure] = {}
+        if self._caller.calls_at_once:
+            return self._try_at_once(batch, done, failed), failed
+        parts: list[pa.RecordBatch] = []
+        try:
+            self._try_in_turn(batch, done, parts, failed)
+        except (RowFailed, Stopped) as error:
+            error.partial = _without(failed, _join(parts, self._kinds))
+            raise
+        return _join(parts, self._kinds), failed
+
+    def _try_at_once(
+        self, batch: pa.RecordBatch, done: BatchValues, failed: dict[int, Failure]
+    ) -> pa.RecordBatch:
+        """The same where rows are called at once: any of them may be left for another round."""
+        values = make_nulls(batch.num_rows, self._kinds)
+        rows, waits = np.arange(batch.num_rows), 0
+        try:
+            while len(rows):
+                asked = rows
+                outcome = self._run(batch.take(pa.array(rows)), done)
+                if outcome.values is None or outcome.whole is not None:
+                    outcome = _of_first(outcome, self._kinds)
+                limits = {n: f for n, f in outcome.failures.items() if f.is_rate_limit}
+                lost = {n: f for n, f in outcome.failures.items() if n not in limits}
+                left = {*outcome.left, *limits, *range(outcome.rows, len(asked))}
+                good = [n for n in range(outcome.rows) if n not in left and n not in lost]
+                values = _put(values, asked[good].tolist(), outcome.take(good))
+                failed |= {int(asked[n]): failure for n, failure in lost.items()}
+                rows = asked[sorted(left)]
+                if outcome.is_stopped:
+                    raise Stopped
+                if lost and self._on_error.action == "fail":
+                    raise RowFailed(int(asked[min(lost)]), lost[min(lost)])
+                if good:
+                    waits = 0
+                    with self._lock:
+                        self._limited_since = None
+                if limits:
+                    first = max(limits, key=lambda n: limits[n].retry_after_seconds or 0)
+                    self._wait(int(asked[first]), limits[first], waits)
+                    waits += 1
+        except (RowFailed, Stopped) as error:
+            error.partial = _without({*rows.tolist(), *failed}, values)
+            raise
+        return values
+
+    def _try_in_turn(
+        self,
+        batch: pa.RecordBatch,
+        done: BatchValues,
+        parts: list[pa.RecordBatch],
+        failed: dict[int, Failure],
+    ) -> None:
+        """The same where rows have values in their order, up to one that was refused."""
         ranges = [(0, batch.num_rows)]
         waits = 0
         while ranges:
@@ -159,9 +231,6 @@ class Policy:
             if limit is not None:
                 self._wait(start + taken, limit, waits)
                 waits += 1
-        if not parts:
-            return make_nulls(0, self._kinds), failed
-        return parts[0] if len(parts) == 1 else pa.concat_batches(parts), failed
 
     def _take(
         self,
@@ -182,6 +251,7 @@ class Policy:
                 parts.append(values.slice(0, row))
                 return row, failure
             if self._on_error.action == "fail":
+                parts.append(values.slice(0, row))
                 raise RowFailed(start + row, failure)
             failed[start + row] = failure
         parts.append(values)
@@ -192,7 +262,8 @@ class Policy:
         outcome = self._caller.run(batch, go_on=self._on_error.action != "fail")
         if outcome.whole is None or not outcome.whole.is_rate_limit:
             done.seconds += time.perf_counter() - started
-        done.calls += batch.num_rows if outcome.whole is not None else outcome.rows
+        called = outcome.rows - len(outcome.left)
+        done.calls += batch.num_rows if outcome.whole is not None else called
         return outcome
 
     def _is_tried_again(self, failure: Failure) -> bool:
@@ -236,6 +307,24 @@ class Policy:
                 raise Stopped
             self._sleep(min(seconds, LOOK_SECONDS))
             seconds -= LOOK_SECONDS
+
+
+def _of_first(outcome: Outcome, kinds: pa.Schema) -> Outcome:
+    """A failure of a batch as one of its first row, so that the others are called without it."""
+    assert outcome.whole is not None
+    return Outcome(make_nulls(1, kinds), {0: outcome.whole})
+
+
+def _without(rows: Collection[int], values: pa.RecordBatch) -> tuple[Any, pa.RecordBatch]:
+    """The places and values of other rows than these."""
+    places = np.array([n for n in range(values.num_rows) if n not in rows], np.int64)
+    return places, values.take(pa.array(places))
+
+
+def _join(parts: Sequence[pa.RecordBatch], kinds: pa.Schema) -> pa.RecordBatch:
+    if not parts:
+        return make_nulls(0, kinds)
+    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
 
 
 def _put(values: pa.RecordBatch, rows: list[int], new: pa.RecordBatch) -> pa.RecordBatch:

@@ -2,20 +2,21 @@
 
 import base64
 import binascii
-import functools
 import hashlib
 import pickle
 import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, get_args
 
 import msgspec
 
 from penstock.annotations import find_converter
 from penstock.errors import FunctionFailed, PenstockError
-from penstock.jobs.functions.children import listed
+from penstock.jobs.functions.children import list_rows, listed
+from penstock.jobs.functions.event_loop import CallLoop, awaited, gathered, is_async
 from penstock.jobs.functions.foreign import adapt, list_parameters, unpickle
 from penstock.jobs.functions.frames import show_frames
 from penstock.jobs.functions.redaction import hide, of_worker
@@ -47,6 +48,8 @@ class LoadedFunction:
 
     call: Callable[..., Any]
     kind: Kind | RowsKind
+    # Where the calls of an async function run.
+    loop: CallLoop | None = None
 
 
 def load(content: bytes, function: Function) -> LoadedFunction:
@@ -58,7 +61,9 @@ def load(content: bytes, function: Function) -> LoadedFunction:
         # The last one used is the last in line; a worker outlives many jobs and their models.
         _loaded[key] = found
         while len(_loaded) > MAX_LOADED:
-            del _loaded[next(iter(_loaded))]
+            old = _loaded.pop(next(iter(_loaded)))
+            if old.loop is not None:
+                old.loop.close()
         return found
 
 
@@ -85,14 +90,20 @@ def _load(content: bytes, function: Function) -> LoadedFunction:
     makes_rows = function.form == "udtf_spec"
     if kind not in get_args(RowsKind if makes_rows else Kind):
         raise unusable(function, f"its kind is {kind!r}", "use scalar, arrow or batch")
+    loop = CallLoop() if is_async(made) and not is_foreign else None
     if isinstance(made, type):
-        made = _instantiate(made, function)
+        instantiate = partial(_instantiate, made, function)
+        made = instantiate() if loop is None else loop.call(instantiate)
     if not callable(made):
         raise unusable(
             function, f"it is a {type(made).__name__}, which can't be called", "send a callable"
         )
     if is_foreign:
         return LoadedFunction(adapt(made, kind, function), kind)
+    if loop is not None:
+        made = gathered(made, list_rows) if makes_rows else made
+        made = made if kind in ROW_BY_ROW else awaited(made, loop)
+        return LoadedFunction(typed(made), kind, loop)
     return LoadedFunction(typed(listed(made) if makes_rows else made), kind)
 
 
@@ -157,7 +168,7 @@ def _initialization(function: Function) -> dict[str, Any]:
 def _is_foreign(made: Any, function: Function) -> bool:
     """Whether it is an object of another client's, which has the function in it."""
     packed = function.form in FOREIGN
-    return packed and hasattr(made, "func") and not isinstance(made, functools.partial)
+    return packed and hasattr(made, "func") and not isinstance(made, partial)
 
 
 def _check(function: Function, what: str, content: bytes, expected: str) -> None:

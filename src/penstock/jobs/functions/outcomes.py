@@ -1,6 +1,7 @@
 """Outcomes of a function's calls: values, and failed rows."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -37,20 +38,32 @@ class Failure(Struct, frozen=True, kw_only=True):
 class Outcome:
     """The first rows of a batch: their values, null where a row failed, and those failures.
 
-    When the batch failed as a whole, there are no rows and `whole` says why.
+    When the batch failed as a whole, there are no rows and `whole` says why. Where rows are called
+    at once, some may be left that were not called, or not to their end because the job stops.
     """
 
     values: pa.RecordBatch | None
     failures: dict[int, Failure] = field(default_factory=dict)
     whole: Failure | None = None
+    left: tuple[int, ...] = ()
+    is_stopped: bool = False
 
     @property
     def rows(self) -> int:
         return 0 if self.values is None else int(self.values.num_rows)
 
+    def take(self, rows: Sequence[int]) -> pa.RecordBatch:
+        """The values of some rows."""
+        assert self.values is not None
+        return self.values.take(pa.array(rows, pa.int64()))
+
 
 class Caller(Protocol):
     """Runs the function on a batch, here or in another process; any number of threads may ask."""
+
+    @property
+    def calls_at_once(self) -> bool:
+        """Whether rows are called at once, so that those that have values need not be the first."""
 
     def run(self, batch: pa.RecordBatch, *, go_on: bool) -> Outcome:
         """Call the function; without `go_on` it may end at the first row that fails."""

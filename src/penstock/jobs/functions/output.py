@@ -5,6 +5,7 @@ import io
 import sys
 import threading
 from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import TextIO
 
 from penstock.jobs.functions.redaction import hide
@@ -13,7 +14,8 @@ MAX_LINES, MAX_BYTES = 200, 16_384
 # For all files of one task together.
 MAX_TOTAL_LINES = 2_000
 
-_current = threading.local()
+# Of a context, so that calls in an event loop have that of the batch that they are of.
+_current: ContextVar["_Lines | None"] = ContextVar("_current", default=None)
 _installing = threading.Lock()
 
 
@@ -51,18 +53,18 @@ class PrintedOutput:
 
 @contextlib.contextmanager
 def captured(output: PrintedOutput | None) -> Iterator[None]:
-    """Inside, what this thread prints goes to the output."""
+    """Inside, what is printed here goes to the output."""
     if output is None:
         yield
         return
     _install()
-    before = getattr(_current, "target", None)
-    _current.target = target = _Lines(output)
+    target = _Lines(output)
+    before = _current.set(target)
     try:
         yield
     finally:
         target.end()
-        _current.target = before
+        _current.reset(before)
 
 
 class _Lines:
@@ -92,7 +94,7 @@ class _Stream(io.TextIOBase):
         self.original = original
 
     def write(self, text: str) -> int:
-        target = getattr(_current, "target", None)
+        target = _current.get()
         if target is None:
             # Of a thread of the function's own, or of no function.
             self.original.write(hide(text))

@@ -4,6 +4,8 @@ What was computed is kept, so that whoever comes next, whichever rows are given,
 only for rows that are not known with these inputs.
 """
 
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -76,6 +78,8 @@ class RowsRun:
         self._keep_all = keep_all
         # How far the unit is, if others fill rows of it as well.
         self._count_done = count_done or (lambda: self.computed)
+        # Batches that end early are kept by the threads that computed them.
+        self._keeping = threading.Lock()
         self.keeper = Keeper(task.store, task.knobs.flush_seconds, self._errors.tell)
 
     def __iter__(self) -> Iterator[KeyedRows]:
@@ -117,7 +121,7 @@ class RowsRun:
 
     def _compute(self, items: Iterator[pa.RecordBatch]) -> Iterator[KeyedRows]:
         task = self._task
-        for batch, done in in_order(self._run, self._begin(items), task.knobs.threads):
+        for batch, done in in_order(self._run, self._begin(items), task.threads):
             keys = self._keys(batch)
             if given := batch.num_rows - done.rows_null:
                 task.size.learn(given, done.seconds, done.values.nbytes)
@@ -127,7 +131,8 @@ class RowsRun:
             self._errors.add(batch, done.failures)
             failed = np.zeros(batch.num_rows, bool)
             failed[list(done.failures)] = True
-            self.keeper.keep(keys, self._columns(batch), done.values, failed, done.seconds)
+            with self._keeping:
+                self.keeper.keep(keys, self._columns(batch), done.values, failed, done.seconds)
             task.beat(self._unit, self._count_done())
             yield KeyedRows(batch, keys, done.values, failed)
 
@@ -137,10 +142,26 @@ class RowsRun:
             yield batch
 
     def _run(self, batch: pa.RecordBatch) -> BatchValues:
+        started = time.perf_counter()
         try:
             return self._task.policy.compute(batch.select([*self._inputs, self._key_column]))
-        except RowFailed as error:
+        except (RowFailed, Stopped) as error:
+            if error.partial is not None:
+                self._keep_partial(batch, error.partial, time.perf_counter() - started)
+            if isinstance(error, Stopped):
+                raise
             raise self._errors.to_failure(batch, error) from error
+
+    def _keep_partial(
+        self, batch: pa.RecordBatch, partial: tuple[Any, pa.RecordBatch], seconds: float
+    ) -> None:
+        """Keep what a batch has that does not come to its end."""
+        rows, values = partial
+        if len(rows):
+            made = batch.take(pa.array(rows))
+            failed = np.zeros(len(rows), bool)
+            with self._keeping:
+                self.keeper.keep(self._keys(made), self._columns(made), values, failed, seconds)
 
     def _find_called(self, batch: pa.RecordBatch) -> Any:
         return self._task.policy.find_called(batch.select(self._inputs))

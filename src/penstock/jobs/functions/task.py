@@ -13,6 +13,7 @@ from penstock.jobs.engine.worker_notes import Beat, write_beat, write_output
 from penstock.jobs.functions.batches import DEFAULT_ROWS, MAX_ROWS, MIN_ROWS, BatchSize
 from penstock.jobs.functions.calls import DirectCaller
 from penstock.jobs.functions.errors import Policy
+from penstock.jobs.functions.event_loop import count_at_once
 from penstock.jobs.functions.isolation.isolate import IsolatedCaller
 from penstock.jobs.functions.load import load, unusable
 from penstock.jobs.functions.outcomes import Caller
@@ -27,6 +28,9 @@ from penstock.model.functions import Function
 
 BEAT_SECONDS = 1.0
 LOOK_SECONDS = 0.25
+# So many batches of rows that are called at once are begun before those before them have ended, so
+# that one slow call does not leave the others idle.
+BATCHES_AHEAD = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +42,23 @@ class FunctionOptions:
     min_rows: int | None = None
     max_rows: int | None = None
     flush_seconds: float = 5.0
+    # Whether a batch is begun only when the one before it has ended.
+    in_turn: bool = False
     # Whether to compute everything, whatever exists already.
     is_full: bool = False
 
 
-def choose_size(kind: str, batch_size: int | None, knobs: FunctionOptions) -> BatchSize:
-    """The initial batch size; a requested size is never exceeded."""
-    rows = knobs.batch_rows or batch_size or DEFAULT_ROWS[kind]
+def choose_size(
+    kind: str, batch_size: int | None, knobs: FunctionOptions, at_once: int = 1
+) -> BatchSize:
+    """The initial batch size; a requested size is never exceeded.
+
+    A batch is no smaller than the number of its rows that are called at once.
+    """
+    rows = knobs.batch_rows or batch_size or max(DEFAULT_ROWS[kind], at_once)
     most = knobs.max_rows or knobs.batch_rows or MAX_ROWS
     most = min(most, batch_size or most)
-    return BatchSize(rows, min(knobs.min_rows or MIN_ROWS, most), most)
+    return BatchSize(rows, min(knobs.min_rows or max(MIN_ROWS, at_once), most), most)
 
 
 class FunctionTask:
@@ -79,9 +90,16 @@ class FunctionTask:
         self._looking = threading.Lock()
         # So that the row that killed the process before is found, row by row.
         isolated = isolated or may_have_died(place, job, attempt)
-        self._caller, kind = self._make_caller(isolated)
+        self._caller, kind, is_async = self._make_caller(isolated)
         self.policy = Policy(function, self._caller, kinds, self.is_stopped)
-        self.size = choose_size(kind, function.batch_size, knobs)
+        at_once = count_at_once(function, kind) if is_async else 1
+        of_rows = at_once if self._caller.calls_at_once else 1
+        self.size = choose_size(kind, function.batch_size, knobs, of_rows)
+        # How many batches are worked on at once.
+        self.threads = knobs.threads
+        if is_async and not knobs.in_turn:
+            more = -(-at_once // self.size.most) + BATCHES_AHEAD if of_rows > 1 else at_once
+            self.threads = max(knobs.threads, more)
 
     @property
     def parts(self) -> KeptParts:
@@ -126,17 +144,19 @@ class FunctionTask:
         self.tell_output()
         self._caller.close()
 
-    def _make_caller(self, isolated: bool) -> tuple[Caller, str]:
+    def _make_caller(self, isolated: bool) -> tuple[Caller, str, bool]:
+        """What calls the function, its kind, and whether it is async."""
         content = read_function(self.place, self.function)
         # The process may have served another function before.
         restore()
         function = self.function
         if isolated or function.timeout_seconds or function.needs.memory:
             apart = IsolatedCaller(content, function, self.kinds, self.output, self.is_stopped)
-            return apart, apart.start()
+            return apart, *apart.start()
         with captured(self.output):
             loaded = load(content, function)
-        return DirectCaller(loaded, function, self.kinds, self.output), loaded.kind
+        direct = DirectCaller(loaded, function, self.kinds, self.output, self.is_stopped)
+        return direct, loaded.kind, loaded.loop is not None
 
 
 def read_function(place: Place, function: Function) -> bytes:

@@ -23,6 +23,8 @@ class Function(Generic[P, R]):
     inputs: tuple[str, ...] | None
     on_error: dict[str, Any] | None = None
     needs: dict[str, float] = field(default_factory=dict)
+    # How many calls of an async function are under way at once in each task.
+    concurrency: int | None = None
     # With "null" a row with a null among its inputs is null without a call, but for inputs at these
     # places, which may be null.
     on_null: OnNull = "call"

@@ -16,6 +16,7 @@ from penstock.sdk.functions.policies import (
     Policy,
     at_least_one,
     positive,
+    read_concurrency,
     read_environment,
     read_needs,
     read_policy,
@@ -28,6 +29,7 @@ from penstock.sdk.functions.signatures import (
     find_returned,
     find_row,
     guess_kind,
+    is_async,
     list_parameters,
     read_made,
     read_nulls,
@@ -56,6 +58,8 @@ class Options(TypedDict, total=False):
     num_cpus: float
     num_gpus: float
     memory: int
+    # Of an async function: how many calls are under way at once in each task.
+    concurrency: int
     # `pip`, `py_modules` and `env_vars` of the workers.
     environment: Environment
 
@@ -115,7 +119,7 @@ def udf(
 
     A class is made once in each worker and then called, for models that take long to load. The
     options are those of `UdfOptions`: data_type, inputs, kind, outputs, version, on_null, on_error,
-    retries, timeout, batch_size, num_cpus, num_gpus, memory, environment, name.
+    retries, timeout, batch_size, concurrency, num_cpus, num_gpus, memory, environment, name.
     """
 
     def decorate(call: Callable[P, R]) -> Udf[P, R]:
@@ -160,7 +164,7 @@ def chunker(
     """A function that yields dicts, the rows that it makes of one row, for views of kind chunker.
 
     The options are those of `ChunkerOptions`: outputs, inputs, batch, version, on_null, on_error,
-    retries, num_cpus, num_gpus, memory, environment, name.
+    retries, concurrency, num_cpus, num_gpus, memory, environment, name.
     """
 
     def decorate(call: Callable[P, R]) -> Chunker[P, R]:
@@ -191,7 +195,7 @@ def udtf(
 
     Without `inputs` it is given all columns of the query. The options are those of `UdtfOptions`:
     outputs, inputs, partition_by, partition_by_indexed_column, version, on_error, retries,
-    num_cpus, num_gpus, memory, environment, name.
+    concurrency, num_cpus, num_gpus, memory, environment, name.
     """
 
     def decorate(call: Callable[P, R]) -> Udtf[P, R]:
@@ -243,6 +247,7 @@ def _declare(
         "inputs": check_inputs(label, options.get("inputs"), parameters, kind),
         "on_error": read_policy(label, options.get("on_error"), options.get("retries")),
         "needs": read_needs(label, needs),
+        "concurrency": read_concurrency(label, options.get("concurrency"), is_async=is_async(call)),
         "on_null": on_null,
         "may_be_null": may_be_null,
         "parameters": parameters if kind == "scalar" else None,

@@ -32,6 +32,7 @@ def pack_udf(function: Udf[..., Any], inputs: Sequence[str] | None) -> str:
         "timeout_seconds": function.timeout_seconds,
         "on_error": function.on_error,
         "needs": function.needs or None,
+        "concurrency": function.concurrency,
         **_nulls(function, inputs),
         "takes": list_taken(function, inputs),
         "python": PYTHON,
@@ -94,6 +95,7 @@ def udtf_spec(function: Chunker[..., Any] | Udtf[..., Any]) -> dict[str, Any]:
         "udtf_version": function.version,
         "input_columns": None if function.inputs is None else list(function.inputs),
         "error_handling": function.on_error,
+        "concurrency": function.concurrency,
         **function.needs,
         **_environment(function),
     }

@@ -64,6 +64,16 @@ def read_environment(label: str, given: Environment | None) -> Environment | Non
     return given
 
 
+def read_concurrency(label: str, given: int | None, *, is_async: bool) -> int | None:
+    if given is not None and not is_async:
+        raise InvalidFunction(
+            f"{label} has concurrency={given}, and is no async function",
+            detail="write it as async def; a plain one is called in several threads by "
+            "intra_applier_concurrency of its jobs",
+        )
+    return at_least_one(label, "concurrency", given)
+
+
 def at_least_one(label: str, what: str, value: int | None) -> int | None:
     if value is not None and value < 1:
         raise InvalidFunction(f"{what} of {label} is {value}", detail="use 1 or more")

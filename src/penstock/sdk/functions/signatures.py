@@ -2,6 +2,7 @@
 
 import collections.abc
 import contextlib
+import functools
 import inspect
 import typing
 from collections.abc import Callable, Sequence
@@ -24,7 +25,8 @@ Parameters = tuple[inspect.Parameter, ...]
 MAX_NAME = 400
 ITERABLES = (
     *(collections.abc.Iterator, collections.abc.Iterable, collections.abc.Generator),
-    *(collections.abc.Sequence, list),
+    *(collections.abc.AsyncIterator, collections.abc.AsyncIterable),
+    *(collections.abc.AsyncGenerator, collections.abc.Sequence, list),
 )
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -49,10 +51,6 @@ def check_name(call: Callable[..., Any], given: str | None) -> str:
 def list_parameters(call: Callable[..., Any], label: str) -> Parameters | None:
     """The parameters that it is called with, in a worker; None when they can't be known."""
     target = find_called(call, label)
-    if inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target):
-        raise InvalidFunction(
-            f"{label} is async", detail="write it as a plain function; jobs call several at once"
-        )
     hints = _hints(target)
     try:
         found = list(inspect.signature(target).parameters.values())
@@ -68,6 +66,16 @@ def list_parameters(call: Callable[..., Any], label: str) -> Parameters | None:
                 detail="give it a default, or take it as a positional parameter",
             )
     return tuple(each.replace(annotation=hints.get(each.name, each.annotation)) for each in found)
+
+
+def is_async(call: Callable[..., Any]) -> bool:
+    """Whether what it gives is awaited, so that several calls can be under way at once."""
+    target: Any = find_called(call, "it")
+    while isinstance(target, functools.partial):
+        target = target.func
+    if not inspect.isroutine(target):
+        target = getattr(type(target), "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target)
 
 
 def find_called(call: Callable[..., Any], label: str) -> Callable[..., Any]:
@@ -190,7 +198,7 @@ def find_returned(call: Callable[..., Any], kind: Kind) -> Any:
     found = without_none(_hints(find_called(call, "it")).get("return"))
     if found is None or found is Any or kind != "scalar":
         return None
-    if typing.get_origin(found) in ITERABLES[:3]:
+    if typing.get_origin(found) in ITERABLES[:6]:
         raise InvalidFunction(
             f"{getattr(call, '__name__', 'it')} returns several rows",
             detail="use @penstock.chunker, or return a list",

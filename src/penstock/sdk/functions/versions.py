@@ -18,6 +18,7 @@ from typing import Any
 from penstock.sdk.functions.modules import is_own
 
 LENGTH = 16
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 PLAIN = (str, bytes, int, float, complex, bool, type(None))
 
 
@@ -107,12 +108,12 @@ def _read_source(found: Any) -> str | None:
         tree = ast.parse(textwrap.dedent(inspect.getsource(found)))
     except (OSError, TypeError, SyntaxError):
         return None
-    if not tree.body or not isinstance(tree.body[0], ast.FunctionDef | ast.ClassDef):
+    if not tree.body or not isinstance(tree.body[0], DEFINITIONS):
         # A lambda's line may contain anything.
         return None
     tree.body[0].decorator_list = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+        if isinstance(node, DEFINITIONS):
             first = node.body[0]
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 node.body = node.body[1:] or [ast.Pass()]

@@ -144,6 +144,7 @@ def bind_rows_function(
             outputs=tuple(Made(name, name, show_type(kind)) for name, kind in fields),
             on_error=udtf.on_error,
             needs=udtf.needs,
+            concurrency=udtf.concurrency,
             on_null=udtf.on_null,
             may_be_null=udtf.may_be_null,
             python=udtf.python,

@@ -38,29 +38,36 @@ def main(requests: int, replies: int, progress: int, ends_with_parent: int) -> N
         # Programs that the function starts are not to hold them.
         os.set_inheritable(passed, False)
     frames: Frames = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(os.fdopen(requests, "rb"), frames), daemon=True).start()
+    stop = threading.Event()
+    arguments = os.fdopen(requests, "rb"), frames, stop
+    threading.Thread(target=_read, args=arguments, daemon=True).start()
     answers = os.fdopen(replies, "wb")
-    host = _Host(answers, mmap.mmap(progress, struct.calcsize("<q")))
+    host = _Host(answers, mmap.mmap(progress, struct.calcsize("<q")), stop)
     host.load(*frames.get())
     while True:
         host.call(*frames.get())
 
 
-def _read(pipe: BinaryIO, frames: Frames) -> None:
+def _read(pipe: BinaryIO, frames: Frames, stop: threading.Event) -> None:
     """Take requests in; the end of the pipe is the end of the process, whatever runs."""
     while (frame := messages.receive(pipe)) is not None:
-        frames.put(frame)
+        if frame[0] == messages.STOP:
+            stop.set()
+        else:
+            frames.put(frame)
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(0)
 
 
 class _Host:
-    def __init__(self, answers: BinaryIO, progress: mmap.mmap) -> None:
+    def __init__(self, answers: BinaryIO, progress: mmap.mmap, stop: threading.Event) -> None:
         self._answers = answers
+        self._stop = stop
         self._progress = progress
         self._output = PrintedOutput()
         self._row = 0
+        self._is_by_one = False
         self._timeout: float | None = None
         self._caller: DirectCaller | None = None
         self._kind = ""
@@ -81,24 +88,31 @@ class _Host:
         else:
             self._kind = loaded.kind
             if loaded.kind in ROW_BY_ROW:
-                loaded = LoadedFunction(self._watched(loaded.call), loaded.kind)
+                watched = self._watched if loaded.loop is None else self._watched_at_once
+                loaded = LoadedFunction(watched(loaded.call), loaded.kind, loaded.loop)
             schema = pa.ipc.read_schema(pa.py_buffer(setup.schema))
-            self._caller = DirectCaller(loaded, function, schema, self._output)
-            ready = messages.Ready(loaded.kind, printed=tuple(self._output.take()))
+            self._caller = DirectCaller(loaded, function, schema, self._output, self._stop.is_set)
+            ready = messages.Ready(
+                loaded.kind, loaded.loop is not None, printed=tuple(self._output.take())
+            )
         messages.send(self._answers, json.encode(ready))
 
     def call(self, head: bytes, body: bytes) -> None:
         assert self._caller is not None
         request = json.decode(head, type=messages.Request)
         batch = messages.decode_batch(body)
-        self._row = 0
+        self._row, self._is_by_one = 0, request.one_by_one
         self._tell_row()
         if self._timeout and self._kind not in ROW_BY_ROW:
             with _timer(self._timeout * batch.num_rows):
                 outcome = self._caller.run(batch, go_on=request.go_on)
         else:
-            outcome = self._caller.run(batch, go_on=request.go_on)
-        reply = messages.Reply(outcome.failures, outcome.whole, tuple(self._output.take()))
+            go_on, one_by_one = request.go_on, request.one_by_one
+            outcome = self._caller.run(batch, go_on=go_on, one_by_one=one_by_one)
+        printed = tuple(self._output.take())
+        reply = messages.Reply(
+            *(outcome.failures, outcome.whole, printed, outcome.left, outcome.is_stopped)
+        )
         values = b"" if outcome.values is None else messages.encode_batch(outcome.values)
         messages.send(self._answers, json.encode(reply), values)
 
@@ -118,6 +132,22 @@ class _Host:
                 return call(*values)
 
         return timed if timeout else counted
+
+    def _watched_at_once(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The same for calls that overlap: there is progress when one of them ends."""
+
+        async def watched(*values: Any) -> Any:
+            if self._is_by_one:
+                self._tell_row()
+                self._row += 1
+                return await call(*values)
+            try:
+                return await call(*values)
+            finally:
+                self._row += 1
+                self._tell_row()
+
+        return watched
 
     def _tell_row(self) -> None:
         struct.pack_into("<q", self._progress, 0, self._row)

@@ -30,6 +30,8 @@ HOST = "penstock.jobs.functions.isolation.host"
 # interrupts what Python can interrupt.
 GRACE_SECONDS = 2.0
 END_SECONDS = 2.0
+# How long calls that are canceled may take to end.
+STOP_SECONDS = 1.0
 
 
 class Died(Exception):
@@ -61,23 +63,29 @@ class IsolatedCaller:
         self._kinds = kinds
         self._output = output
         self._is_stopped = is_stopped
+        self.calls_at_once = False
         self._lock = threading.Lock()
         self._idle: list[_Child] = []
         self._all: set[_Child] = set()
 
-    def start(self) -> str:
-        """Load the function; returns its kind."""
+    def start(self) -> tuple[str, bool]:
+        """Load the function; returns its kind, and whether it is async."""
         child = self._take()
         self._give_back(child)
-        return child.kind
+        self.calls_at_once = child.calls_at_once
+        return child.kind, child.is_async
 
-    def run(self, batch: pa.RecordBatch, *, go_on: bool) -> Outcome:
+    def run(self, batch: pa.RecordBatch, *, go_on: bool, one_by_one: bool = False) -> Outcome:
         child = self._take()
+        request = messages.Request(go_on, one_by_one)
         try:
-            outcome = child.ask(batch, go_on, self._function.timeout_seconds, self._is_stopped)
+            outcome = child.ask(batch, request, self._function.timeout_seconds, self._is_stopped)
         except Died as death:
             self._end(child)
-            return self._divide(batch, death, go_on)
+            if self.calls_at_once and not one_by_one:
+                # Any of the calls may have done it.
+                return self.run(batch, go_on=go_on, one_by_one=True)
+            return self._divide(batch, death, go_on, one_by_one)
         except BaseException:
             self._end(child)
             raise
@@ -90,13 +98,14 @@ class IsolatedCaller:
         for child in ending:
             child.end()
 
-    def _divide(self, batch: pa.RecordBatch, death: Died, go_on: bool) -> Outcome:
+    def _divide(self, batch: pa.RecordBatch, death: Died, go_on: bool, one_by_one: bool) -> Outcome:
         """Find out with the rows before the one that it died at, and then with that one alone."""
         if batch.num_rows == 1 or (death.is_timeout and death.row == 0):
             return Outcome(make_nulls(1, self._kinds), {0: death.to_failure()})
         if death.row is None:
             return Outcome(None, whole=death.to_failure())
-        return self.run(batch.slice(0, max(1, death.row)), go_on=go_on)
+        rows = batch.slice(0, max(1, death.row))
+        return self.run(rows, go_on=go_on, one_by_one=one_by_one)
 
     def _take(self) -> "_Child":
         with self._lock:
@@ -129,6 +138,7 @@ class _Child:
         is_stopped: Callable[[], bool],
     ) -> None:
         self._output = output
+        self.calls_at_once = False
         requests, self._requests = make_pipe()
         self._replies, replies = make_pipe()
         with requests, replies, tempfile.TemporaryFile() as shared:
@@ -150,12 +160,13 @@ class _Child:
         if ready.error:
             self.end()
             raise FunctionFailed(ready.error, detail=ready.detail)
-        self.kind = ready.kind
+        self.kind, self.is_async = ready.kind, ready.is_async
+        self.calls_at_once = ready.is_async and ready.kind in ROW_BY_ROW
 
     def ask(
         self,
         batch: pa.RecordBatch,
-        go_on: bool,
+        request: messages.Request,
         timeout: float | None,
         is_stopped: Callable[[], bool],
     ) -> Outcome:
@@ -164,12 +175,12 @@ class _Child:
         if timeout:
             seconds = (timeout if by_row else timeout * batch.num_rows) + GRACE_SECONDS
         self._set_row(0)
-        self._send(json.encode(messages.Request(go_on)), messages.encode_batch(batch))
+        self._send(json.encode(request), messages.encode_batch(batch))
         head, body = self._receive(seconds, is_stopped, by_row=by_row)
         reply = json.decode(head, type=messages.Reply)
         self._print(reply.printed)
         values = messages.decode_batch(body) if body else None
-        return Outcome(values, reply.failures, reply.whole)
+        return Outcome(values, reply.failures, reply.whole, reply.left, reply.is_stopped)
 
     def end(self) -> None:
         """End the process, which may hang, and what it started."""
@@ -194,12 +205,18 @@ class _Child:
     ) -> tuple[bytes, bytes]:
         """The next reply; `seconds` is how long there may be no progress."""
         row, since = self._row(), time.monotonic()
+        stopped: float | None = None
 
         def look() -> None:
-            nonlocal row, since
-            if is_stopped():
-                raise Stopped
+            nonlocal row, since, stopped
             now = time.monotonic()
+            if stopped is None and is_stopped():
+                stopped = now
+                if self.calls_at_once:
+                    # It tells of the calls that have ended.
+                    self._send(messages.STOP, b"")
+            if stopped is not None and (not self.calls_at_once or now - stopped > STOP_SECONDS):
+                raise Stopped
             if by_row and self._row() != row:
                 row, since = self._row(), now
             if seconds is not None and now - since > seconds:

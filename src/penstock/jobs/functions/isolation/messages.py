@@ -10,6 +10,8 @@ from penstock.jobs.functions.outcomes import Failure
 from penstock.model.functions import Function
 
 _SIZES = struct.Struct("<QQ")
+# In place of a request: cancel what runs, and tell of the rows that have values.
+STOP = b"stop"
 
 
 class Setup(Struct, frozen=True):
@@ -23,6 +25,7 @@ class Ready(Struct, frozen=True):
     """The function is loaded, or why it is not."""
 
     kind: str = ""
+    is_async: bool = False
     error: str = ""
     detail: str = ""
     printed: tuple[str, ...] = ()
@@ -32,6 +35,8 @@ class Request(Struct, frozen=True):
     """Call the function on the batch that follows."""
 
     go_on: bool
+    # Of an async function: so that a row that ends the process is known.
+    one_by_one: bool = False
 
 
 class Reply(Struct, frozen=True):
@@ -40,6 +45,8 @@ class Reply(Struct, frozen=True):
     failures: dict[int, Failure]
     whole: Failure | None
     printed: tuple[str, ...]
+    left: tuple[int, ...] = ()
+    is_stopped: bool = False
 
 
 class ByteSource(Protocol):

@@ -181,7 +181,7 @@ class _Maker:
             order.attempt,
             order.function,
             made_schema(fields),
-            order.knobs if self._cap is None else replace(order.knobs, threads=1),
+            order.knobs if self._cap is None else replace(order.knobs, threads=1, in_turn=True),
             isolated=self._is_second,
         )
         if self._cap is not None:
