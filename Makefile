@@ -1,6 +1,7 @@
 PYTHON_BIN = .venv/bin/python
-# How many processes share the tests; each has servers and a PostgreSQL of its own.
-WORKERS = 2
+# How many processes share the tests; each has servers and a PostgreSQL of its own. A third of a
+# test's time is waiting, so that three keep two cores busy.
+WORKERS = 3
 
 # The tests start hundreds of servers, which should not compile their code again each time.
 unexport PYTHONDONTWRITEBYTECODE

@@ -102,7 +102,7 @@ def test_no_door_tells_a_secret_of_any_kind_of_function(
     assert "LookupError" in told
     assert "ValueError" in told
     assert "***" in told
-    parts = lake.table(f"{space}.parts").to_list()
+    parts = lake.view(f"{space}.parts").to_list()
     assert {row["part"] for row in parts} == {str(len(CANARY))}
     printed = [server.output(), "".join(runner.seen)]
     while not runner.lines.empty():

@@ -136,8 +136,11 @@ def session_of(server: servers.Server) -> int | None:
 def test_serve_starts_a_runner_and_takes_it_along(tmp_path: Path) -> None:
     with servers.running(tmp_path, runner=True) as server:
         session = wait_for_session(server)
-        wanted = b"\0".join([b"penstock", b"runner", b"--url", server.url.encode()])
-        assert wanted in Path(f"/proc/{session}/cmdline").read_bytes()
+        wanted = b"\0".join([b"penstock", b"runner", b"--child", b"--url", server.url.encode()])
+        # What makes the session becomes the runner.
+        waiting.until(
+            lambda: wanted in Path(f"/proc/{session}/cmdline").read_bytes(), "it is no runner"
+        )
         assert server.stop() == 0
     assert list_session(session) == []
 
@@ -208,7 +211,7 @@ def test_without_spark_there_is_one_line_and_no_runner(
     monkeypatch.setitem(sys.modules, "pyspark", None)
     assert runner_child.make_child("http://x", "/data", "", nobody) is None
     (line,) = caplog.messages
-    assert "pyspark is not installed" in line
+    assert "it needs pyspark" in line
 
 
 def test_the_child_reads_the_same_settings_file() -> None:

@@ -147,7 +147,7 @@ def test_with_other_inputs_it_is_another_function(server: Server, table: str) ->
         ("len", {"input_columns": ["nope"]}, (404, 12), "nope"),
         ("len", {"input_columns": ["len"]}, (400, 13), "itself"),
         ("a", {"input_columns": ["b"]}, (400, 13), "itself"),
-        ("a", {"udf": envelope(NEW)}, (400, 13), "scalar"),
+        ("a", {"udf": envelope(NEW, "arrow")}, (400, 13), "arrow"),
         ("len", {"manifest": "[]"}, (400, 13), "manifest"),
         ("len", {"manifest": "{}", "manifest_checksum": "1"}, (400, 13), "manifest_checksum"),
         ("len", {"field_metadata": {"penstock.function": "{}"}}, (400, 13), "penstock.function"),
