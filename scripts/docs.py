@@ -191,7 +191,7 @@ def errors_page() -> str:
 def _error_rows(kind: type[PenstockError], depth: int) -> Iterator[tuple[str, ...]]:
     lance, iceberg = LANCE_ERRORS.get(kind), ICEBERG_ERRORS.get(kind)
     yield (
-        f"{'&emsp;' * depth}`{kind.__name__}`",
+        f"{'&nbsp;' * 4 * depth}`{kind.__name__}`",
         kind.default,
         f"{lance[0]} / {lance[1]}" if lance else "",
         f"{iceberg[0]} `{iceberg[1]}`" if iceberg else "",
