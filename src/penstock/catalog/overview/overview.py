@@ -22,7 +22,7 @@ from penstock.model.paging import PageRequest
 KEPT_SECONDS = 3.0
 # What is counted among everything is kept so many times as long as this server worked on it, or
 # waited for its database: many who look cost little, and where there is little it is soon anew.
-WORKED_TIMES, WAITED_TIMES = 2000, 200
+WORKED_TIMES, WAITED_TIMES = 4000, 200
 MAX_KEPT = 200
 SHOWN_JOBS, SHOWN_VIEWS = 10, 20
 # So many views are looked at, those with a promise first.

@@ -29,6 +29,8 @@ PAGE = 500
 # So many tables are opened in one look, so many seconds lie between the beginnings of two, and the
 # server rests so many times as long as opening a table took.
 MAX_OPENED, PAUSE_SECONDS, REST = 2_000, 5.0, 3
+# And so many times as long as asking for a page of tables took, whether any has changed or not.
+REST_AFTER_PAGE = 200
 NOTHING = (0, 0, 0)
 
 
@@ -73,6 +75,7 @@ async def look(catalog: Catalog) -> bool:
     """Note the sizes of tables that have changed; whether that were all of them."""
     after, opened, left = "", 0, 0
     while True:
+        began = time.monotonic()
         rows = await catalog.database.fetch(
             "SELECT t.id, s.version, (SELECT max(v.version) FROM table_versions v "
             "WHERE v.table_id = t.id AND v.branch = $3 AND v.hidden = 0) "
@@ -80,6 +83,7 @@ async def look(catalog: Catalog) -> bool:
             "LEFT JOIN table_sizes s ON s.table_id = t.id ORDER BY t.id",
             *(after, PAGE, MAIN),
         )
+        asked = time.monotonic() - began
         for id, noted, head in rows:
             if head is None or head == noted:
                 continue
@@ -93,7 +97,7 @@ async def look(catalog: Catalog) -> bool:
             return left == 0
         after = rows[-1][0]
         # SQLite answers at once: others get their turn here.
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(asked * REST_AFTER_PAGE)
 
 
 async def sum_up(tx: Transaction, only: Sequence[str] | None, today: int, days: int) -> Size:
