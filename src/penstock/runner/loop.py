@@ -179,6 +179,10 @@ class Runner:
             spec = attempt.spec
             get_engine = partial(self._engine, attempt)
             attempt.phase(PLANNING)
+            if not KINDS[lease.kind].is_awaited:
+                # The lease may have come late, to a machine that slept: another attempt may have
+                # done the work since. A job that somebody waits for has only this one.
+                attempt.fence()
             result = RECIPES[lease.kind].run(spec, self._catalog, get_engine, attempt)
             return AttemptEnd(SUCCEEDED, msgspec.to_builtins(result))
         except JobCanceled:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.jobs.fake_runner import cancel
+from tests.harness.jobs.fake_runner import Runner, cancel
 from tests.harness.processes.runners import RunnerProcess, Team, wait
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
@@ -109,6 +109,24 @@ def test_a_runner_killed_at_a_bad_moment_is_followed_by_another(
     assert view.refresh()["function_calls"] == "1"
     assert view.show(*COLUMNS) == words_of(source)
     until(lambda: not view.loose_files(), "files of the killed attempt stay")
+
+
+def test_a_runner_that_gets_a_job_too_late_leaves_it_to_the_next_attempt(
+    server: Server, team: Team, tmp_path: Path
+) -> None:
+    late, other = team.at_least(1)[0], Runner(server, "local", "other")
+    view = make_words(make_source(server, range(30)), tmp_path / "calls")
+    with team.asleep():
+        # The server answers what the runner had asked before, and nobody reads that.
+        job = view.request()
+        wait(server, job, lambda found: found["status"] == "RUNNING")
+        (again,) = until(other.lease)
+        assert (again["id"], again["attempt"]) == (job, 2)
+    late.wait_for(f"job {job}: attempt 1 lost its lease")
+    assert made_by(view) == []
+    other.finish(again, "QUEUED", retryable=True).raise_for_status()
+    assert view.finish(job)["status"] == "SUCCEEDED"
+    assert len(view.take_calls()) == 30
 
 
 @pytest.mark.parametrize("point", ["refresh committed"])
