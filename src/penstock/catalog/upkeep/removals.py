@@ -122,8 +122,9 @@ async def _forget(
         raise ConcurrentCommit(
             f"a version of table {table} has come to be needed", detail="clean up again"
         )
-    await versions.delete(tx, table.id, branch, plans.to_ranges(chosen))
-    await transactions.record(tx, "DeleteTableVersions", str(table), origin)
+    # Nothing is left to note of what another server has removed meanwhile.
+    if await versions.delete(tx, table.id, branch, plans.to_ranges(chosen)):
+        await transactions.record(tx, "DeleteTableVersions", str(table), origin)
 
 
 async def _remove_files(
