@@ -206,6 +206,26 @@ def test_two_tabs_show_the_same_job(page: Page, column: Column) -> None:
     page.see("canceled", ".marks .state")
 
 
+def test_a_job_leads_to_its_table_whatever_signs_that_has_in_its_name(
+    page: Page, column: Column
+) -> None:
+    lake = penstock.connect(column.server.url)
+    namespace = column.table.partition("$")[0]
+    odd = [namespace, "a.b$c"]
+    made = lake.create_table(odd, [{"id": 1, "text": "x y"}])
+    made.add_column("n", computed="length(text)")
+    at = f"/v1/table/{namespace}%1Fa.b%24c/backfill_column?delimiter=%1F"
+    id = column.server.post(at, {"column": "n", "where": "id > 0"}).json()["job_id"]
+    page.open(f"/job/{id}")
+    way = str(page.see("a.b$c", "dd a").get_dom_attribute("href"))
+    assert way == f"/console/table/{namespace}/a.b%24c"
+    page.press("Cancel").press("Cancel the job").see("canceled", ".marks .state")
+    page.press("Request again").see("It waits for a runner")
+    again = page.address().removeprefix("/job/")
+    spec = column.server.post("/v1/jobs/describe", {"job_id": again}).json()["spec"]
+    assert (again != id, spec["table"], spec["where"]) == (True, odd, "id > 0")
+
+
 def test_backfills_begin_at_the_table(page: Page, column: Column) -> None:
     lake = penstock.connect(column.server.url)
     assert lake.table(column.table.replace("$", ".")).count() == 3

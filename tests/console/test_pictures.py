@@ -106,13 +106,14 @@ def take(page: Page, album: Path, name: str) -> None:
     assert 5_000 < path.stat().st_size < MOST_BYTES, f"{name} has {path.stat().st_size} bytes"
 
 
+@pytest.mark.slow
 def test_a_tour_of_a_lake_at_work(
     page: Page, served: Server, worked: penstock.Lake, album: Path
 ) -> None:
     page.url = served.url
     job = worked.table("media.photos").backfill("sharpness", wait=False)
     page.look(*WIDE, dark=True).open(f"/job/{job.id}")
-    page.see("rows a second", ".figure")
+    page.see("left, about", ".figure")
     page.see("computing", ".log > div")
     take(page, album, "job")
     page.look(*WIDE).open()
@@ -140,6 +141,7 @@ def test_a_tour_of_a_lake_at_work(
     job.wait()
 
 
+@pytest.mark.slow
 def test_what_the_pages_do_is_done(page: Page, served: Server, worked: penstock.Lake) -> None:
     page.url = served.url
     page.open("/view/shop/by_product").press("Refresh")

@@ -35,7 +35,10 @@ def test_a_rate_is_told_while_rows_are_computed_and_what_is_left_by_it(
 ) -> None:
     begin(progress, 1000)
     assert progress.take()[0]["rows_per_second"] is None
-    clock.now += 10
+    clock.now += 5
+    # Nothing is done yet: that is no rate of none.
+    assert progress.take()[0]["rows_per_second"] is None
+    clock.now += 5
     progress.tell({"rows_done": 200})
     told, _ = progress.take()
     assert (told["rows_per_second"], told["seconds_left"], told["phase"]) == (20, 40, "computing")

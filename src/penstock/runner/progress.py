@@ -145,7 +145,7 @@ class Pace:
 
     def rate(self, now: float) -> float | None:
         """As it is now; None while it is not known."""
-        if self._start is None:
+        if self._start is None or len(self._points) < 2:
             return None
         (first, was), (_, done) = self._points[0], self._points[-1]
         return _round((done - was) / (now - first)) if now - first >= LEAST_SECONDS else None
