@@ -91,7 +91,7 @@ def test_a_refresh_is_paused_and_goes_on_without_calling_anything_again(
 def test_a_job_of_expressions_is_paused_and_its_finished_fragments_are_used(
     server: Server, runner: RunnerProcess
 ) -> None:
-    table = make_filled(server, rows=3_000, fragments=12, expression=SLOW)
+    table = make_filled(server, rows=12_000, fragments=48, expression=SLOW)
     job = table.request(task_size=250)
     wait(server, job, lambda found: int(found.get("fragments_done", 0)) > 0)
     found = pause(server, job)
@@ -99,7 +99,7 @@ def test_a_job_of_expressions_is_paused_and_its_finished_fragments_are_used(
     ask(server, "resume", job)
     done = table.finish(job)
     assert (done["status"], done["attempt"]) == ("SUCCEEDED", "2")
-    assert int(done["function_calls"]) <= 3_000 - int(found["rows_done"])
+    assert int(done["function_calls"]) <= 12_000 - int(found["rows_done"])
     assert table.is_right()
     assert table.loose_files() == set()
 

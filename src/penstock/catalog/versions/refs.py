@@ -166,7 +166,13 @@ async def restore(
     def run(dataset: "lance.LanceDataset") -> int:
         return refs.restore(dataset, version)
 
-    return await datasets.change(catalog, table, branch, run, origin, guard=is_there)
+    try:
+        return await datasets.change(catalog, table, branch, run, origin, guard=is_there)
+    except PenstockError as error:
+        # Lance may have missed files of it first.
+        if await versions.find(catalog.database, table.id, branch, version) is None:
+            raise _gone(table, version) from error
+        raise
 
 
 async def find_transaction(catalog: Catalog, table: Table, branch: str, version: int) -> str | None:
